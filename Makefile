@@ -1,0 +1,90 @@
+# nginx to build and test against: vendored (the one of the crate nginx-src) or debian (the
+# installed package). NGINX_BUILD_DIR or NGINX_SOURCE_DIR name another one, configured already;
+# its binary is NGINX_BUILD_DIR/nginx unless NGINX_BINARY says otherwise.
+NGINX ?= vendored
+ifneq ($(NGINX_BUILD_DIR)$(NGINX_SOURCE_DIR),)
+override NGINX := own
+endif
+# nginx takes an environment variable of this name for sockets that it inherits.
+unexport NGINX
+
+NAME := ngx_http_combined_upstreams_module
+
+# One target directory for each nginx, so that going from one to the other rebuilds nothing.
+export CARGO_TARGET_DIR := $(CURDIR)/target/$(NGINX)
+MODULE := $(CARGO_TARGET_DIR)/release/$(NAME).so
+
+# Files for `make test-t`, and more options for prove.
+T ?= $(wildcard t/stand-in/*.t t/*.t)
+PROVE_FLAGS ?=
+
+# Begins a recipe line that needs nginx: makes it if it is not there, sets NGINX_SOURCE_DIR,
+# NGINX_BUILD_DIR, NGINX_BINARY and NGINX_MODULES_PATH.
+with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set +a;
+
+.PHONY: build paths demo test check check-fmt check-clippy test-unit test-bits test-t \
+    test-install test-build test-examples install deps clean help
+.NOTPARALLEL:
+
+build: ## build nginx (NGINX=vendored|debian) and the module, in release
+	@tools/deps.sh --check $(NGINX)
+	@$(with_nginx) cargo build --release --locked
+	@ln -f $(CARGO_TARGET_DIR)/release/lib$(NAME).so $(MODULE)
+
+paths: ## print what was built: two lines, nginx=PATH and module=PATH
+	@$(MAKE) --no-print-directory NGINX=$(NGINX) build >&2
+	@$(with_nginx) printf 'nginx=%s\nmodule=%s\n' "$$NGINX_BINARY" "$(MODULE)"
+
+demo: deps build ## a live fail-over on loopback, checked
+	@$(with_nginx) tools/demo.sh "$$NGINX_BINARY" $(MODULE)
+
+test: deps check test-unit test-bits test-t test-install test-build test-examples ## every test there is
+
+check: check-fmt check-clippy ## rustfmt and clippy
+
+# Rust's minimal profile lacks these two.
+if_installed = cargo $(1) --version >/dev/null 2>&1 || \
+    { echo "ok - cargo $(1) \# skip not installed: rustup component add $(2)"; exit 0; };
+
+check-fmt:
+	@$(call if_installed,fmt,rustfmt) cargo fmt --all --check && echo "ok - cargo fmt"
+
+check-clippy:
+	@$(call if_installed,clippy,clippy) $(with_nginx) \
+	cargo clippy --workspace --all-targets --locked -- -D warnings; echo "ok - cargo clippy"
+
+test-unit: ## cargo test
+	@$(with_nginx) cargo test --workspace --locked
+
+test-bits: ## the bits of nginx's structures are where the module looks for them
+	@$(with_nginx) for check in $(wildcard tools/check-bits*); do "$$check"; done
+
+# Test::Nginx::Socket itself where it is installed, else the stand-in for it.
+test-t: build ## t/*.t by prove; T=FILES, PROVE_FLAGS=
+	@$(with_nginx) \
+	perl -MTest::Nginx::Socket -e1 2>/dev/null || lib=-It/lib; \
+	TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
+	    prove $$lib $(PROVE_FLAGS) $(T)
+
+test-install: build ## `make paths` and `make install`
+	@tools/test-install.sh $(MAKE) NGINX=$(NGINX)
+
+test-build: ## the builds by nginx's own configure
+	@$(with_nginx) tools/test-build.sh $(CARGO_TARGET_DIR)/test-build
+
+test-examples: build ## each configuration in examples/, and the demo
+	@$(with_nginx) tools/test-examples.sh "$$NGINX_BINARY" $(MODULE)
+
+install: build ## put the module where that nginx looks for modules (DESTDIR=)
+	@$(with_nginx) install -D -m 644 $(MODULE) \
+	    "$(DESTDIR)$$NGINX_MODULES_PATH/$(NAME).so"
+
+deps: ## install what is missing, by apt
+	@tools/deps.sh $(NGINX)
+
+clean: ## remove all that was built
+	rm -rf target t/servroot
+
+help: ## this text
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Variables: NGINX=vendored|debian, NGINX_BUILD_DIR, NGINX_SOURCE_DIR, NGINX_BINARY, DESTDIR"

@@ -1,0 +1,83 @@
+//! What nginx.conf says: one file per family of directives.
+
+mod dynamic;
+mod names;
+mod regex;
+mod statuses;
+mod upstrand;
+mod zone;
+
+pub use dynamic::{cmd_dynamic_upstrand, resolve_literals, Dynamic, Source};
+pub use names::Names;
+pub use upstrand::{
+    check_unmatched, cmd_intercept_statuses, cmd_next_upstream_statuses, cmd_next_upstream_timeout,
+    cmd_next_upstream_tries, cmd_order, cmd_upstrand, cmd_upstream, cmd_zone, Member, Upstrand,
+};
+pub use zone::check_sizes;
+
+use core::cell::Cell;
+use std::collections::HashMap;
+
+use nginx_sys::{ngx_http_header_handler_pt, ngx_http_upstream_conf_t};
+
+use crate::nginx::lowercase;
+use crate::zone::Zone;
+
+/// The module's part of http{}.
+#[derive(Default)]
+// Boxed where something points to them while the vectors grow.
+#[allow(clippy::vec_box)]
+pub struct MainConf {
+    /// All upstrands; boxed, as variables and requests point to them.
+    pub upstrands: Vec<Box<Upstrand>>,
+    by_name: HashMap<Box<[u8]>, usize>,
+    /// Declared upstreams by name.
+    pub names: Names,
+    /// What `dynamic_upstrand` lines say.
+    pub dynamic: Dynamic,
+    /// The zones of upstrands; boxed, as nginx's zones point to them.
+    pub zones: Vec<Box<Zone>>,
+    unmatched: Vec<upstrand::Unmatched>,
+    /// nginx's handler of `X-Accel-Redirect`, which ours stands before.
+    pub accel_redirect: ngx_http_header_handler_pt,
+}
+
+impl MainConf {
+    /// The upstrand of a name; upper and lower case are the same.
+    pub fn upstrand(&self, name: &[u8]) -> Option<&Upstrand> {
+        let index = match self.by_name.get(name) {
+            Some(index) => *index,
+            None => *self.by_name.get(&lowercase(name))?,
+        };
+        self.upstrands.get(index).map(Box::as_ref)
+    }
+
+    fn add_upstrand(&mut self, upstrand: Box<Upstrand>) {
+        let index = self.upstrands.len();
+        self.by_name.insert(lowercase(upstrand.name_bytes()), index);
+        self.upstrands.push(upstrand);
+    }
+}
+
+/// The module's part of a location.
+#[derive(Default)]
+pub struct LocConf {
+    /// For each variable of `dynamic_upstrand` in force here, the line that says where its value
+    /// comes from.
+    pub dynamic: Vec<(usize, usize)>,
+    /// A pass's configuration without `*_intercept_errors`, made by a worker when it first needs
+    /// it: the original and the copy.
+    pub without_intercept:
+        Cell<Option<(*mut ngx_http_upstream_conf_t, *mut ngx_http_upstream_conf_t)>>,
+}
+
+impl LocConf {
+    /// Takes over what the level above says and this one does not.
+    pub fn merge(&mut self, above: &LocConf) {
+        for (variable, line) in &above.dynamic {
+            if !self.dynamic.iter().any(|(own, _)| own == variable) {
+                self.dynamic.push((*variable, *line));
+            }
+        }
+    }
+}

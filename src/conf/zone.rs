@@ -1,0 +1,82 @@
+//! `zone NAME [SIZE];` inside `upstrand{}`.
+
+use core::ptr;
+
+use nginx_sys::{ngx_pagesize, ngx_parse_size, ngx_shared_memory_add, ngx_shm_zone_t, NGX_ERROR};
+
+use super::MainConf;
+use crate::nginx::{Conf, ConfResult, Refused, Text};
+use crate::zone::{self, Zone};
+
+/// nginx's own lower bound for zones, in pages.
+const LEAST_PAGES: usize = 8;
+
+/// Adds a zone, or finds the one that another upstrand has added.
+pub fn add(conf: Conf) -> ConfResult<*mut ngx_shm_zone_t> {
+    let pool = conf.pool()?;
+    let mut name = pool.copy(conf.arg(1)).ok_or(Refused::Logged)?;
+    if name.len == 0 {
+        return conf.refuse(format_args!("invalid zone name \"\""));
+    }
+    let mut size = 0;
+    if conf.args().len() > 2 {
+        let mut text = crate::nginx::string(conf.arg(2));
+        // SAFETY: ngx_parse_size() reads the string only.
+        let parsed = unsafe { ngx_parse_size(&mut text) };
+        if parsed == NGX_ERROR as isize {
+            return conf.refuse(format_args!("invalid zone size \"{}\"", Text(conf.arg(2))));
+        }
+        size = usize::try_from(parsed).unwrap_or(0);
+        // SAFETY: set once, when nginx starts.
+        if size < LEAST_PAGES.saturating_mul(unsafe { ngx_pagesize }) {
+            return conf.refuse(format_args!("zone \"{}\" is too small", Text(conf.arg(1))));
+        }
+    }
+
+    // SAFETY: the name lives in the configuration's pool, the tag is the module.
+    let shm_zone = unsafe {
+        ngx_shared_memory_add(conf.as_ptr(), &mut name, size, crate::module_ptr().cast())
+    };
+    // SAFETY: a zone of the configuration at hand, or NULL.
+    let Some(fields) = (unsafe { shm_zone.as_mut() }) else {
+        return Err(Refused::Logged);
+    };
+    if fields.data.is_null() {
+        let main: &mut MainConf = conf.main_conf(crate::module())?;
+        let mut zone = Box::new(Zone::new(shm_zone, conf.place()));
+        fields.data = ptr::from_mut(zone.as_mut()).cast();
+        fields.init = Some(zone::init);
+        // A reload makes a new zone and takes over what members still exist: workers of the old
+        // configuration go on with the old one, and nothing of theirs is freed under them.
+        fields.noreuse = 1;
+        main.zones.push(zone);
+    }
+    Ok(shm_zone)
+}
+
+/// Refuses zones that can't hold their upstrands, and says how much they need.
+pub fn check_sizes(conf: Conf, main: &mut MainConf) -> ConfResult {
+    for upstrand in &main.upstrands {
+        if let Some(zone) = main
+            .zones
+            .iter_mut()
+            .find(|zone| zone.shm_zone() == upstrand.zone)
+        {
+            zone.add(ptr::from_ref(upstrand.as_ref()));
+        }
+    }
+    for zone in &main.zones {
+        let needed = zone.needed();
+        if zone.size() > 0 && zone.size() < needed {
+            return conf.refuse_at(
+                zone.place(),
+                format_args!(
+                    "zone \"{}\" is too small: its upstrands need {}k",
+                    Text(zone.name()),
+                    needed.div_ceil(1024)
+                ),
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! `next_upstream_timeout`: the deadline of the whole walk.
+
+use core::ffi::c_void;
+use core::mem::offset_of;
+use core::ptr;
+
+use nginx_sys::{
+    ngx_add_timer, ngx_del_timer, ngx_event_t, ngx_http_cleanup_add, ngx_http_finalize_request,
+    ngx_http_run_posted_requests, ngx_int_t, NGX_HTTP_GATEWAY_TIME_OUT,
+};
+
+use super::walking::{Phase, Walking};
+use crate::nginx::{self, guard, Upstream};
+
+/// Starts the clock when the first upstream is chosen: reading the request's body is the client's
+/// time. None: memory is short.
+pub fn arm(walking: &mut Walking) -> Option<()> {
+    let timeout = walking.upstrand().timeout;
+    if walking.started.is_none() {
+        walking.started = Some(nginx::now());
+        if timeout == 0 {
+            return Some(());
+        }
+        // SAFETY: the request is live.
+        let cleanup = unsafe { ngx_http_cleanup_add(walking.request.as_ptr(), 0).as_mut() }?;
+        cleanup.handler = Some(forget);
+        cleanup.data = ptr::from_mut(walking).cast();
+        walking.timer.handler = Some(passed);
+        // In debug logs nginx reads a connection there.
+        walking.timer.data = walking.request.connection().cast();
+        walking.timer.log = walking.request.log();
+        start(walking, timeout);
+    } else if walking.expired {
+        // It passed while nothing could be cut: at the next turn of the event loop there is.
+        start(walking, 1);
+    }
+    Some(())
+}
+
+fn start(walking: &mut Walking, ms: u64) {
+    // SAFETY: the event lives in the request's pool; disarm() ends it before the pool does.
+    unsafe {
+        ngx_add_timer(
+            &mut walking.timer,
+            usize::try_from(ms).unwrap_or(usize::MAX >> 1),
+        )
+    };
+}
+
+/// Stops the clock.
+pub fn disarm(walking: &mut Walking) {
+    if walking.timer.timer_set() != 0 {
+        // SAFETY: the timer is set.
+        unsafe { ngx_del_timer(&mut walking.timer) };
+    }
+}
+
+/// Whether the deadline has passed.
+pub fn has_passed(walking: &Walking) -> bool {
+    let timeout = walking.upstrand().timeout;
+    walking.expired
+        || (timeout > 0
+            && walking
+                .started
+                .is_some_and(|started| nginx::now().saturating_sub(started) >= timeout))
+}
+
+/// The request ends, be it freed or terminated.
+unsafe extern "C" fn forget(data: *mut c_void) {
+    guard((), || {
+        // SAFETY: arm() set it; the request's pool is still there.
+        if let Some(walking) = unsafe { data.cast::<Walking>().as_mut() } {
+            disarm(walking);
+        }
+    });
+}
+
+unsafe extern "C" fn passed(ev: *mut ngx_event_t) {
+    guard((), || {
+        // SAFETY: the event is the `timer` of a walk.
+        let walking = unsafe {
+            ev.cast::<u8>()
+                .sub(offset_of!(Walking, timer))
+                .cast::<Walking>()
+                .as_mut()
+        };
+        let Some(walking) = walking else {
+            return;
+        };
+        let request = walking.request;
+        let connection = request.connection();
+        request.set_log_request();
+        walking.expired = true;
+        if walking.phase == Phase::Running {
+            if let Some(upstream) = request.upstream() {
+                cut(walking, upstream);
+            }
+        }
+        // SAFETY: the connection outlives the event; it may be closed, which the function sees.
+        unsafe { ngx_http_run_posted_requests(connection) };
+    });
+}
+
+/// Ends the running try as nginx ends one that timed out.
+fn cut(walking: &mut Walking, upstream: Upstream) {
+    let request = walking.request;
+    if !upstream.is_alive() || upstream.fields().header_sent() != 0 {
+        return;
+    }
+    // SAFETY: the connection is NULL or live while the upstream is.
+    let connection = unsafe { upstream.fields().peer.connection.as_mut() };
+    // SAFETY: the read event of a live connection.
+    match connection.and_then(|connection| unsafe { connection.read.as_mut() }) {
+        Some(read) => {
+            let handler = upstream.fields().read_event_handler;
+            upstream.fields_mut().peer.tries = 0;
+            read.set_timedout(1);
+            if let Some(handler) = handler {
+                // SAFETY: before an answer this is nginx's reader of the header, which sees the
+                // timeout first.
+                unsafe { handler(request.as_ptr(), upstream.as_ptr()) };
+            }
+        }
+        None => {
+            // A name is being resolved.
+            let cleanup = upstream.fields().cleanup;
+            // SAFETY: a live upstream's cleanup.
+            let handler = unsafe { cleanup.as_ref() }.copied().flatten();
+            if let Some(handler) = handler {
+                request.hold();
+                // SAFETY: as nginx calls it when a request ends early.
+                unsafe {
+                    handler(request.as_ptr().cast());
+                    ngx_http_finalize_request(
+                        request.as_ptr(),
+                        NGX_HTTP_GATEWAY_TIME_OUT as ngx_int_t,
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The header filter: a try's answer comes, and the walk goes on or ends.
+
+use core::ptr;
+
+use nginx_sys::{
+    ngx_http_output_header_filter_pt, ngx_http_request_t, ngx_http_top_header_filter, ngx_int_t,
+};
+use walk::{Answer, Reason};
+
+use super::walking::{Phase, Then, Walking};
+use super::{body, deadline, intercept, reentry, subrequest};
+use crate::nginx::{self, guard, Flags, Request, Upstream, ERROR};
+
+/// The filter below ours. nginx builds the chain anew for each configuration, in the same order.
+static mut NEXT: ngx_http_output_header_filter_pt = None;
+
+/// Puts the filter into nginx's chain; called once for each configuration.
+pub fn install() {
+    // SAFETY: the chain is built by the one thread that reads a configuration.
+    unsafe {
+        NEXT = ngx_http_top_header_filter;
+        ngx_http_top_header_filter = Some(header_filter);
+    }
+}
+
+fn next(request: Request) -> ngx_int_t {
+    // SAFETY: set before any request is served.
+    match unsafe { *ptr::addr_of!(NEXT) } {
+        // SAFETY: as nginx would call it.
+        Some(next) => unsafe { next(request.as_ptr()) },
+        None => ERROR,
+    }
+}
+
+unsafe extern "C" fn header_filter(r: *mut ngx_http_request_t) -> ngx_int_t {
+    guard(ERROR, || {
+        // SAFETY: as nginx calls it.
+        let Some(request) = (unsafe { Request::from_ptr(r) }) else {
+            return ERROR;
+        };
+        match Walking::of(request) {
+            Some(walking) if matches!(walking.phase, Phase::Pending | Phase::Running) => {
+                match arrived(walking) {
+                    Next::Pass => next(request),
+                    Next::Left(rc) => rc,
+                }
+            }
+            _ => next(request),
+        }
+    })
+}
+
+enum Next {
+    /// The answer is the client's.
+    Pass,
+    /// The answer is dropped.
+    Left(ngx_int_t),
+}
+
+/// How an answer came about; the words are nginx's.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// The upstream is not finalized yet.
+    pub alive: bool,
+    /// The answer came out of the cache.
+    pub cached: bool,
+    /// The try's upstream was chosen.
+    running: bool,
+}
+
+fn arrived(walking: &mut Walking) -> Next {
+    let request = walking.request;
+    let Some(upstream) = request.upstream() else {
+        end(walking, Reason::Final);
+        return Next::Pass;
+    };
+    let kind = Kind {
+        alive: upstream.is_alive(),
+        cached: request.flags().has(Flags::CACHED),
+        running: walking.phase == Phase::Running,
+    };
+    let Some(answer) = answer(walking, upstream, kind) else {
+        end(walking, Reason::Final);
+        return Next::Pass;
+    };
+
+    let failed = walking.upstrand().failures.matches(answer);
+    if kind.running && !kind.cached {
+        remember(walking, answer, failed);
+    }
+    if failed && kind.alive {
+        // A listed status is never stored, be the answer the final one.
+        upstream.fields_mut().set_cacheable(0);
+        upstream.fields_mut().set_store(0);
+    }
+    let reason = match verdict(walking, upstream, answer, failed) {
+        Ok(next) => {
+            walking.record(answer.reason());
+            walking.then = Some(Then::Try(next));
+            walking.unbuffered = request.flags().has(Flags::REQUEST_BODY_NO_BUFFERING);
+            return Next::Left(reentry::leave(walking, upstream, kind));
+        }
+        Err(reason) => reason,
+    };
+
+    end(walking, reason);
+    if let Some(uri) = intercept::uri(walking, answer) {
+        walking.then = Some(Then::Intercept(uri));
+        return Next::Left(reentry::leave(walking, upstream, kind));
+    }
+    Next::Pass
+}
+
+/// The upstream's answer; None if this is none: nginx found fault with the client's request, or
+/// the pass asked someone else.
+fn answer(walking: &Walking, upstream: Upstream, kind: Kind) -> Option<Answer> {
+    if kind.cached || (kind.alive && kind.running) {
+        return Some(Answer::Own(upstream.status()));
+    }
+    let made = u16::try_from(walking.request.fields().err_status).ok()?;
+    if kind.alive {
+        return None;
+    }
+    if kind.running {
+        if walking.invalid_header {
+            return Some(Answer::InvalidHeader);
+        }
+        return (made >= 500).then_some(Answer::Made(made));
+    }
+    remembered_by_cache(walking.request, upstream).then_some(Answer::Own(made))
+}
+
+/// Whether the cache remembers an error of an earlier request.
+#[cfg(ngx_feature = "http_cache")]
+fn remembered_by_cache(request: Request, upstream: Upstream) -> bool {
+    const HIT: u8 = nginx_sys::NGX_HTTP_CACHE_HIT as u8;
+    // SAFETY: r->cache is NULL or lives in the request's pool.
+    let cache = unsafe { request.fields().cache.as_ref() };
+    upstream.cache_status() == HIT && cache.is_some_and(|cache| cache.error != 0)
+}
+
+#[cfg(not(ngx_feature = "http_cache"))]
+fn remembered_by_cache(_request: Request, _upstream: Upstream) -> bool {
+    false
+}
+
+/// Sets or ends the member's mark.
+fn remember(walking: &mut Walking, answer: Answer, failed: bool) {
+    let now = nginx::now();
+    let took = now.saturating_sub(walking.asked);
+    let plan = &walking.upstrand().plan;
+    let interval = plan.interval(walking.member);
+    if interval > 0 {
+        if !failed {
+            walking
+                .state()
+                .clear(walking.member, interval, walking.asked);
+        } else if !walking.expired || answer != CUT || took >= walking.longest {
+            // A try that the deadline cut is to blame only if none before it took longer.
+            let until = now.saturating_add(interval);
+            walking.state().mark(plan, walking.member, until);
+        }
+    }
+    walking.longest = walking.longest.max(took);
+}
+
+/// The answer of a try that the deadline cut.
+const CUT: Answer = Answer::Made(504);
+
+/// The next try, or why there is none.
+fn verdict(
+    walking: &mut Walking,
+    upstream: Upstream,
+    answer: Answer,
+    failed: bool,
+) -> Result<walk::Try, Reason> {
+    let request = walking.request;
+    let upstrand = walking.upstrand();
+    if walking.expired && answer == CUT {
+        return Err(Reason::Deadline);
+    }
+    if !failed {
+        return Err(Reason::Final);
+    }
+    if request.client_gone() {
+        return Err(Reason::Aborted);
+    }
+    if deadline::has_passed(walking) {
+        return Err(Reason::Deadline);
+    }
+    let sent = walking.phase == Phase::Running && body::was_sent(walking, upstream);
+    if sent && request.is_non_idempotent() && !upstrand.failures.non_idempotent() {
+        return Err(Reason::NonIdempotent);
+    }
+    if sent && request.flags().has(Flags::REQUEST_BODY_NO_BUFFERING) {
+        return Err(Reason::Unbuffered);
+    }
+    let limit = upstrand.plan.tries;
+    if limit > 0 && walking.walk.visited() >= limit {
+        return Err(Reason::Tries);
+    }
+    if walking.pinned {
+        return Err(Reason::Exhausted);
+    }
+    walking.next().ok_or(Reason::Exhausted)
+}
+
+/// The walk is over.
+fn end(walking: &mut Walking, reason: Reason) {
+    walking.record(reason);
+    walking.phase = Phase::Final;
+    deadline::disarm(walking);
+    subrequest::give_back_owner(walking);
+}

@@ -1,0 +1,156 @@
+//! A try runs once nginx has chosen its upstream: `peer.init` of the members of upstrands.
+
+use nginx_sys::{
+    ngx_event_t, ngx_http_request_t, ngx_http_upstream_conf_t, ngx_http_upstream_srv_conf_t,
+    ngx_int_t, NGX_HTTP_BAD_GATEWAY,
+};
+use walk::Answer;
+
+use super::walking::{Phase, Walking};
+use super::{body, deadline};
+use crate::conf::{LocConf, MainConf};
+use crate::nginx::{self, guard, Pool, Request, SrvConf, Upstream, ERROR, OK};
+use crate::upstream::conf_of;
+
+/// Puts ours in the place of `peer.init` of each member, once all upstreams are initialised.
+pub fn wrap_members(main: &MainConf) {
+    for member in main.upstrands.iter().flat_map(|upstrand| &upstrand.members) {
+        let Some(own) = conf_of(member.uscf) else {
+            continue;
+        };
+        if own.member_init.is_none() {
+            own.member_init = member.uscf.fields().peer.init;
+            member.uscf.fields_mut().peer.init = Some(init_peer);
+        }
+    }
+}
+
+unsafe extern "C" fn init_peer(
+    r: *mut ngx_http_request_t,
+    us: *mut ngx_http_upstream_srv_conf_t,
+) -> ngx_int_t {
+    guard(ERROR, || {
+        // SAFETY: as nginx calls it.
+        let (request, uscf) = unsafe { (Request::from_ptr(r), SrvConf::from_ptr(us)) };
+        let (Some(request), Some(uscf)) = (request, uscf) else {
+            return ERROR;
+        };
+        let Some(original) = conf_of(uscf).and_then(|own| own.member_init) else {
+            return ERROR;
+        };
+        // SAFETY: as nginx calls it.
+        let rc = unsafe { original(r, us) };
+        if rc != OK {
+            return rc;
+        }
+        let Some(walking) = Walking::of(request) else {
+            return OK;
+        };
+        let waits = walking.phase == Phase::Pending
+            && walking.current().is_some_and(|member| member.uscf == uscf);
+        if !waits {
+            return OK;
+        }
+        run(walking).map_or(ERROR, |()| OK)
+    })
+}
+
+fn run(walking: &mut Walking) -> Option<()> {
+    let request = walking.request;
+    let upstream = request.upstream()?;
+    walking.phase = Phase::Running;
+    walking.asked = nginx::now();
+    let states = walking.states_len();
+    if let Some(record) = walking.last_try() {
+        record.first = states;
+        record.end = states;
+    }
+    walking.finalize_request = upstream.fields().finalize_request;
+    upstream.fields_mut().finalize_request = Some(finalize_request);
+    keep_own_error_body(request, upstream)?;
+    body::resume_unbuffered(walking, upstream)?;
+    deadline::arm(walking)
+}
+
+/// Without this `*_intercept_errors` would replace the upstream's body by nginx's page. The copy
+/// of the pass's configuration belongs to the location and is made once: nginx may tell idle
+/// connections apart by its address.
+fn keep_own_error_body(request: Request, upstream: Upstream) -> Option<()> {
+    let conf = upstream.conf()?;
+    if conf.intercept_errors == 0 {
+        return Some(());
+    }
+    let original = upstream.fields().conf;
+    let loc: &LocConf = request.loc_conf(crate::module())?;
+    let copy = match loc.without_intercept.get() {
+        Some((of, copy)) if of == original => copy,
+        _ => {
+            // SAFETY: the cycle's pool lives as long as the configuration.
+            let pool = unsafe { Pool::from_ptr((*nginx_sys::ngx_cycle).pool) }?;
+            // SAFETY: plain data.
+            let mut copy: ngx_http_upstream_conf_t = unsafe { core::ptr::read(conf) };
+            copy.intercept_errors = 0;
+            let copy = pool.put(copy)?.as_ptr();
+            loc.without_intercept.set(Some((original, copy)));
+            copy
+        }
+    };
+    upstream.fields_mut().conf = copy;
+    Some(())
+}
+
+/// `u->finalize_request` of a running try: what can be seen of the try before nginx ends it.
+unsafe extern "C" fn finalize_request(r: *mut ngx_http_request_t, rc: ngx_int_t) {
+    guard((), || {
+        // SAFETY: as nginx calls it.
+        let Some(request) = (unsafe { Request::from_ptr(r) }) else {
+            return;
+        };
+        let Some(walking) = Walking::of(request) else {
+            return;
+        };
+        if walking.phase == Phase::Running {
+            if let Some(upstream) = request.upstream() {
+                look(walking, upstream, rc);
+            }
+        }
+        if let Some(original) = walking.finalize_request {
+            // SAFETY: the gateway module's own, as nginx would have called it.
+            unsafe { original(r, rc) };
+        }
+    });
+}
+
+fn look(walking: &mut Walking, upstream: Upstream, rc: ngx_int_t) {
+    walking.invalid_header =
+        rc == NGX_HTTP_BAD_GATEWAY as ngx_int_t && has_unparsed_answer(upstream);
+    // nginx remembers a 502 or 504 in the cache before the header filter runs.
+    let answer = if walking.invalid_header {
+        Answer::InvalidHeader
+    } else {
+        Answer::Made(u16::try_from(rc).unwrap_or(0))
+    };
+    if walking.upstrand().failures.matches(answer) {
+        upstream.fields_mut().set_cacheable(0);
+    }
+}
+
+/// Whether the peer sent something and did nothing else wrong: it was not closed, reset or timed
+/// out, so its header could not be parsed.
+fn has_unparsed_answer(upstream: Upstream) -> bool {
+    // SAFETY: the state and the connection of the last server are NULL or live.
+    unsafe {
+        let received = upstream
+            .fields()
+            .state
+            .as_ref()
+            .is_some_and(|state| state.bytes_received > 0);
+        let read: Option<&ngx_event_t> = upstream
+            .fields()
+            .peer
+            .connection
+            .as_ref()
+            .and_then(|connection| connection.read.as_ref());
+        received && read.is_some_and(|ev| ev.eof() == 0 && ev.error() == 0 && ev.timedout() == 0)
+    }
+}

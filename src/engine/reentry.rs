@@ -1,0 +1,158 @@
+//! From a dropped answer to the next try.
+
+use nginx_sys::{
+    ngx_http_block_reading, ngx_http_finalize_request, ngx_http_request_empty_handler,
+    ngx_http_request_t, ngx_int_t, NGX_HTTP_CLIENT_CLOSED_REQUEST, NGX_HTTP_INTERNAL_SERVER_ERROR,
+};
+
+use super::filter::Kind;
+use super::intercept;
+use super::walking::{Phase, Then, Walking};
+use crate::nginx::{guard, Flags, Request, Upstream, DONE, ERROR, OK};
+
+/// Drops the answer at hand without sending anything, from inside the header filter, and has
+/// `then` follow once nginx has unwound. Returns what the filter is to return.
+pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t {
+    let request = walking.request;
+    if !kind.cached {
+        let fields = upstream.fields_mut();
+        fields.set_cacheable(0);
+        fields.set_store(0);
+        fields.set_upgrade(0);
+        if kind.alive {
+            keep_connection(upstream);
+        }
+        // Whoever called the filter gives one reference back on NGX_DONE; after a cached answer
+        // nobody does.
+        request.hold();
+    }
+    walking.phase = Phase::Leaving;
+    request.set_flags(Flags::HEADER_ONLY, Flags::HEADER_ONLY);
+    request.fields_mut().write_event_handler = Some(enter_again);
+    if !request.post() {
+        if !kind.cached {
+            request.release();
+        }
+        return ERROR;
+    }
+    DONE
+}
+
+/// Leaves the connection open for reuse if the whole answer is in the buffer: the gateway module's
+/// own reading of the body says whether it is.
+fn keep_connection(upstream: Upstream) {
+    let fields = upstream.fields();
+    let (Some(init), Some(filter)) = (fields.input_filter_init, fields.input_filter) else {
+        return;
+    };
+    if fields.headers_in.connection_close() != 0 {
+        return;
+    }
+    let ctx = fields.input_filter_ctx;
+    let (pos, last) = (fields.buffer.pos, fields.buffer.last);
+    let there = (last as usize).saturating_sub(pos as usize);
+    // SAFETY: the calls that nginx makes before it passes a body on unbuffered, in this order and
+    // on the same data; `there` bytes of the body lie at `pos`.
+    unsafe {
+        let mut rc = init(ctx);
+        if rc == OK && there > 0 {
+            upstream.fields_mut().buffer.last = pos;
+            rc = filter(ctx, isize::try_from(there).unwrap_or(0));
+        }
+        if rc != OK || upstream.fields().length != 0 {
+            upstream.fields_mut().set_keepalive(0);
+        }
+    }
+}
+
+/// Runs when the event handler that called the filter is done: nothing of the old upstream is on
+/// the stack, and hundreds of failures in a row do not nest.
+unsafe extern "C" fn enter_again(r: *mut ngx_http_request_t) {
+    guard((), || {
+        // SAFETY: as nginx calls it.
+        if let Some(request) = unsafe { Request::from_ptr(r) } {
+            let fields = request.fields_mut();
+            fields.write_event_handler = Some(ngx_http_request_empty_handler);
+            fields.read_event_handler = Some(ngx_http_block_reading);
+            if let Some(walking) = Walking::of(request) {
+                go_on(walking);
+            }
+        }
+    });
+}
+
+fn go_on(walking: &mut Walking) {
+    let request = walking.request;
+    let Some(upstream) = request.upstream() else {
+        return;
+    };
+    // SAFETY: the cleanup of a live upstream.
+    let cleanup = unsafe { upstream.fields().cleanup.as_ref() }
+        .copied()
+        .flatten();
+    if let Some(cleanup) = cleanup {
+        request.hold();
+        // SAFETY: as nginx calls it; it gives the reference back.
+        unsafe { cleanup(request.as_ptr().cast()) };
+    }
+    if request.client_gone() {
+        return finalize(request, NGX_HTTP_CLIENT_CLOSED_REQUEST as ngx_int_t);
+    }
+    free_old(request, upstream);
+    walking.saved.restore(request);
+
+    match walking.then.take() {
+        Some(Then::Try(next)) => {
+            let Some(()) = walking.start_try(next) else {
+                return finalize(request, NGX_HTTP_INTERNAL_SERVER_ERROR as ngx_int_t);
+            };
+            let Some(handler) = request.fields().content_handler else {
+                return finalize(request, NGX_HTTP_INTERNAL_SERVER_ERROR as ngx_int_t);
+            };
+            // SAFETY: the location's own handler, as nginx's content phase calls it.
+            let rc = unsafe { handler(request.as_ptr()) };
+            finalize(request, rc);
+        }
+        Some(Then::Intercept(uri)) => intercept::redirect(walking, uri),
+        None => finalize(request, ERROR),
+    }
+}
+
+fn finalize(request: Request, rc: ngx_int_t) {
+    // SAFETY: the request is live.
+    unsafe { ngx_http_finalize_request(request.as_ptr(), rc) };
+}
+
+/// Gives back what a dropped answer holds until the request ends: its buffer, and a cache entry's
+/// open file.
+fn free_old(request: Request, upstream: Upstream) {
+    #[cfg(ngx_feature = "http_cache")]
+    free_cache(request);
+    let Some(pool) = request.pool() else {
+        return;
+    };
+    let start = upstream.fields().buffer.start;
+    if !start.is_null() {
+        upstream.fields_mut().buffer.start = core::ptr::null_mut();
+        pool.free(start.cast());
+    }
+}
+
+#[cfg(ngx_feature = "http_cache")]
+fn free_cache(request: Request) {
+    use nginx_sys::{ngx_http_file_cache_free, ngx_pool_run_cleanup_file};
+
+    let cache = request.fields().cache;
+    if cache.is_null() {
+        return;
+    }
+    // SAFETY: r->cache lives in the request's pool.
+    unsafe {
+        if (*cache).file.fd >= 0 {
+            ngx_pool_run_cleanup_file(request.fields().pool, (*cache).file.fd);
+            (*cache).file.fd = -1;
+        }
+        ngx_http_file_cache_free(cache, core::ptr::null_mut());
+    }
+    request.fields_mut().cache = core::ptr::null_mut();
+}

@@ -1,0 +1,170 @@
+//! `$upstrand_NAME` and the variables of `dynamic_upstrand`.
+
+use core::cell::Cell;
+
+use nginx_sys::{
+    ngx_http_get_flushed_variable, ngx_http_request_t, ngx_int_t, ngx_str_t, ngx_variable_value_t,
+};
+use walk::Walk;
+
+use super::walking::{Phase, Walking};
+use super::{clones, subrequest};
+use crate::conf::{LocConf, MainConf, Source, Upstrand};
+use crate::nginx::{self, guard, Flags, Request, Value, ERROR, OK};
+
+thread_local! {
+    /// How often a variable whose value follows the walk was evaluated: what was made from one
+    /// must not be cached.
+    static EVALUATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Notes that a variable whose value follows the walk is evaluated; returns how often so far.
+pub fn note_evaluation() -> u64 {
+    EVALUATIONS.with(|count| {
+        count.set(count.get().wrapping_add(1));
+        count.get()
+    })
+}
+
+/// How often such variables were evaluated.
+pub fn evaluations() -> u64 {
+    EVALUATIONS.with(Cell::get)
+}
+
+/// `$upstrand_NAME`; `data` is the upstrand.
+///
+/// # Safety
+///
+/// Called by nginx to evaluate the variable.
+pub unsafe extern "C" fn upstrand_variable(
+    r: *mut ngx_http_request_t,
+    v: *mut ngx_variable_value_t,
+    data: usize,
+) -> ngx_int_t {
+    guard(ERROR, || {
+        note_evaluation();
+        // SAFETY: as nginx calls it; `data` was set to a boxed upstrand of this configuration.
+        let (request, value, upstrand) = unsafe {
+            (
+                Request::from_ptr(r),
+                Value::from_ptr(v),
+                (data as *const Upstrand).as_ref(),
+            )
+        };
+        match (request, value, upstrand) {
+            (Some(request), Some(value), Some(upstrand)) => {
+                give(value, host(request, upstrand, data))
+            }
+            _ => ERROR,
+        }
+    })
+}
+
+/// A variable of `dynamic_upstrand`; `data` is its number.
+///
+/// # Safety
+///
+/// Called by nginx to evaluate the variable.
+pub unsafe extern "C" fn dynamic_variable(
+    r: *mut ngx_http_request_t,
+    v: *mut ngx_variable_value_t,
+    data: usize,
+) -> ngx_int_t {
+    guard(ERROR, || {
+        note_evaluation();
+        // SAFETY: as nginx calls it.
+        let (request, value) = unsafe { (Request::from_ptr(r), Value::from_ptr(v)) };
+        let (Some(request), Some(value)) = (request, value) else {
+            return ERROR;
+        };
+        // A running walk keeps its upstrand, even if the sources say another name by now.
+        if let Some(walking) = pending(request) {
+            if walking.asked_by == data {
+                return give(value, Some(walking.host()));
+            }
+        }
+        match chosen(request, data) {
+            Some(upstrand) => give(value, host(request, upstrand, data)),
+            None => {
+                value.not_found();
+                OK
+            }
+        }
+    })
+}
+
+fn give(value: Value<'_>, host: Option<ngx_str_t>) -> ngx_int_t {
+    match host {
+        Some(host) => {
+            value.set(host);
+            OK
+        }
+        None => ERROR,
+    }
+}
+
+/// The upstrand that the line in force names.
+fn chosen(request: Request, variable: usize) -> Option<&'static Upstrand> {
+    let main: &MainConf = request.main_conf(crate::module())?;
+    let loc: &LocConf = request.loc_conf(crate::module())?;
+    let (_, line) = loc.dynamic.iter().find(|(own, _)| *own == variable)?;
+    for source in main.dynamic.sources(*line) {
+        match source {
+            // SAFETY: boxed in the main configuration, which outlives the request.
+            Source::Upstrand(upstrand) => return unsafe { upstrand.as_ref() },
+            Source::Literal(_) => return None,
+            Source::Variable(index) => {
+                // SAFETY: the index is one of this configuration.
+                let value =
+                    unsafe { ngx_http_get_flushed_variable(request.as_ptr(), *index).as_ref()? };
+                if value.not_found() == 0 && value.len() > 0 {
+                    let upstrand = main.upstrand(value.as_bytes())?;
+                    // SAFETY: as above.
+                    return unsafe { core::ptr::from_ref(upstrand).as_ref() };
+                }
+            }
+        }
+    }
+    None
+}
+
+/// The walk whose pass is evaluating its URL.
+fn pending<'a>(request: Request) -> Option<&'a mut Walking> {
+    let asking = request.upstream().is_some_and(|u| u.is_asking());
+    Walking::of(request).filter(|walking| asking && walking.phase == Phase::Pending)
+}
+
+/// The upstream's name that the variable is to show. Only a pass that evaluates its URL begins a
+/// walk; anyone else reads without side effects.
+fn host(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_str_t> {
+    let asking = request.upstream().is_some_and(|u| u.is_asking());
+    let walking = Walking::of(request);
+    if asking && walking.as_ref().is_none_or(|w| w.phase == Phase::Final) {
+        return begin(request, upstrand, asked_by);
+    }
+    if let Some(walking) = walking {
+        if walking.is_of(upstrand) {
+            return Some(walking.host());
+        }
+    }
+    let state = upstrand.memory.state();
+    let member = Walk::preview(&upstrand.plan, &state, nginx::now(), nginx::random)?;
+    Some(upstrand.members.get(member)?.uscf.fields().host)
+}
+
+fn begin(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_str_t> {
+    let origin = clones::origin(request, upstrand);
+    let walking = Walking::begin(request, upstrand, asked_by)?;
+    let first = match origin {
+        Some(origin) => {
+            walking.pinned = origin.pinned;
+            walking.walk.start_at(&upstrand.plan, origin.member)
+        }
+        None => walking.next(),
+    };
+    walking.start_try(first?)?;
+    // No error_page for a failed answer, nor for the final one.
+    request.set_flags(Flags::ERROR_PAGE, Flags::ERROR_PAGE);
+    subrequest::hold_owner(walking);
+    Some(walking.host())
+}

@@ -1,0 +1,288 @@
+//! The walk of a request.
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+
+use nginx_sys::{
+    ngx_array_create, ngx_array_push, ngx_array_t, ngx_event_t, ngx_http_post_subrequest_t,
+    ngx_http_request_t, ngx_int_t, ngx_pool_cleanup_add, ngx_pool_cleanup_t, ngx_str_t,
+    NGX_LOG_ERR,
+};
+use walk::{Reason, State, Try, Walk};
+
+use super::saved::Saved;
+use crate::conf::{Member, Upstrand};
+use crate::nginx::{self, CacheStatus, Request, Text};
+
+/// How far the try at hand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The pass has been given the upstream's name.
+    Pending,
+    /// nginx has chosen the upstream, and asks its servers.
+    Running,
+    /// The answer is dropped; `Then` comes next, once nginx has unwound.
+    Leaving,
+    /// The walk is over: the request is an ordinary one.
+    Final,
+}
+
+/// What follows a dropped answer.
+#[derive(Clone, Copy)]
+pub enum Then {
+    /// A try with another upstream.
+    Try(Try),
+    /// The location of `intercept_statuses`.
+    Intercept(ngx_str_t),
+}
+
+/// What is kept of a try: numbers only, variables are made from them when they are read.
+#[derive(Clone, Copy)]
+pub struct TryRecord {
+    /// Index of the member.
+    pub member: u32,
+    /// Its servers are the states `first..end` of the request.
+    pub first: u32,
+    /// See `first`.
+    pub end: u32,
+    /// Why the walk went on or ended.
+    pub reason: Reason,
+    /// What the cache was to the answer.
+    pub cache_status: CacheStatus,
+}
+
+/// The walk of a request; it lives in the request's pool.
+pub struct Walking {
+    /// The request.
+    pub request: Request,
+    /// The upstrand; it lives as long as the configuration that serves the request.
+    upstrand: *const Upstrand,
+    /// The variable by which the pass asked.
+    pub asked_by: usize,
+    /// See `Phase`.
+    pub phase: Phase,
+    /// Where the walk stands.
+    pub walk: Walk,
+    /// The member of the try at hand.
+    pub member: usize,
+    /// The request is a slice: it stays with its parent's upstream.
+    pub pinned: bool,
+    tries: NonNull<ngx_array_t>,
+    /// When the first upstream was chosen, in ms; None: none was yet.
+    pub started: Option<u64>,
+    /// When the upstream of the try at hand was chosen, in ms.
+    pub asked: u64,
+    /// The longest of the tries before, in ms.
+    pub longest: u64,
+    /// The deadline has passed.
+    pub expired: bool,
+    /// nginx's 502 of the try at hand comes from an answer that could not be parsed.
+    pub invalid_header: bool,
+    /// The body was unbuffered in a try that sent nothing: the next one must read it so, too.
+    pub unbuffered: bool,
+    /// The answer of the walk, or of an earlier one of the request, was intercepted.
+    pub intercepted: bool,
+    /// What comes after a dropped answer.
+    pub then: Option<Then>,
+    /// `u->finalize_request` of the try at hand.
+    pub finalize_request: Option<unsafe extern "C" fn(*mut ngx_http_request_t, ngx_int_t)>,
+    /// Whoever made the subrequest waits here while the walk goes on.
+    pub owner: *mut ngx_http_post_subrequest_t,
+    /// What stands in the owner's place.
+    pub post: ngx_http_post_subrequest_t,
+    /// The request as it was before the first try.
+    pub saved: Saved,
+    /// `next_upstream_timeout`.
+    pub timer: ngx_event_t,
+    /// An earlier walk of the request, which was intercepted.
+    pub previous: *mut Walking,
+}
+
+impl Walking {
+    /// Makes the walk of a request, without a try yet.
+    pub fn begin<'a>(
+        request: Request,
+        upstrand: &Upstrand,
+        asked_by: usize,
+    ) -> Option<&'a mut Walking> {
+        let pool = request.pool()?;
+        let previous = Walking::find(request).map_or(ptr::null_mut(), ptr::from_mut);
+        // SAFETY: an earlier walk of the same request, in its pool.
+        let intercepted = unsafe { previous.as_ref() }.is_some_and(|walk| walk.intercepted);
+        // SAFETY: the pool is live.
+        let tries = unsafe { ngx_array_create(pool.as_ptr(), 2, size_of::<TryRecord>()) };
+        // SAFETY: zeros are an empty event.
+        let timer: ngx_event_t = unsafe { core::mem::zeroed() };
+        let walking = pool.put(Walking {
+            request,
+            upstrand,
+            asked_by,
+            phase: Phase::Pending,
+            walk: Walk::default(),
+            member: 0,
+            pinned: false,
+            tries: NonNull::new(tries)?,
+            started: None,
+            asked: 0,
+            longest: 0,
+            expired: false,
+            invalid_header: false,
+            unbuffered: false,
+            intercepted,
+            then: None,
+            finalize_request: None,
+            owner: ptr::null_mut(),
+            post: ngx_http_post_subrequest_t {
+                handler: None,
+                data: ptr::null_mut(),
+            },
+            saved: Saved::of(request)?,
+            timer,
+            previous,
+        })?;
+
+        // SAFETY: the pool is live.
+        let cleanup = unsafe { ngx_pool_cleanup_add(pool.as_ptr(), 0).as_mut()? };
+        cleanup.handler = Some(keep_record);
+        cleanup.data = walking.as_ptr().cast();
+        request.set_ctx(crate::module(), walking.as_ptr().cast());
+        // SAFETY: just made, in the request's pool.
+        Some(unsafe { &mut *walking.as_ptr() })
+    }
+
+    /// The walk of a request, while nginx has not cleared the request's contexts.
+    pub fn of<'a>(request: Request) -> Option<&'a mut Walking> {
+        let ctx = request.ctx(crate::module());
+        // SAFETY: begin() put it there; one thread, and callbacks do not nest while they hold it.
+        unsafe { ctx.cast::<Walking>().as_mut() }
+    }
+
+    /// The last walk of a request, also after an internal redirect has cleared its contexts.
+    pub fn find<'a>(request: Request) -> Option<&'a mut Walking> {
+        if let Some(walking) = Walking::of(request) {
+            return Some(walking);
+        }
+        // SAFETY: the request's pool is live; begin() added each cleanup with this handler.
+        unsafe {
+            let mut cleanup: *mut ngx_pool_cleanup_t = (*request.pool()?.as_ptr()).cleanup;
+            while let Some(entry) = cleanup.as_ref() {
+                if entry
+                    .handler
+                    .is_some_and(|f| f as usize == keep_record as *const () as usize)
+                {
+                    let walking = entry.data.cast::<Walking>().as_mut()?;
+                    if walking.request == request {
+                        return Some(walking);
+                    }
+                }
+                cleanup = entry.next;
+            }
+        }
+        None
+    }
+
+    /// The upstrand.
+    pub fn upstrand<'a>(&self) -> &'a Upstrand {
+        // SAFETY: it lives as long as the configuration, which outlives the request.
+        unsafe { &*self.upstrand }
+    }
+
+    /// Whether the walk is one of this upstrand.
+    pub fn is_of(&self, upstrand: &Upstrand) -> bool {
+        ptr::eq(self.upstrand, upstrand)
+    }
+
+    /// Whether no try is at hand any more.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Final
+    }
+
+    /// Marks and turns.
+    pub fn state<'a>(&self) -> State<'a> {
+        self.upstrand().memory.state()
+    }
+
+    /// The upstream of the try at hand.
+    pub fn current<'a>(&self) -> Option<&'a Member> {
+        self.upstrand().members.get(self.member)
+    }
+
+    /// The name by which nginx finds the upstream of the try at hand.
+    pub fn host(&self) -> ngx_str_t {
+        self.current()
+            .map_or(ngx_str_t::empty(), |member| member.uscf.fields().host)
+    }
+
+    /// The next try, if an upstream is left.
+    pub fn next(&mut self) -> Option<Try> {
+        let upstrand = self.upstrand();
+        self.walk
+            .next(&upstrand.plan, &self.state(), nginx::now(), nginx::random)
+    }
+
+    /// Begins a try. None: memory is short.
+    pub fn start_try(&mut self, next: Try) -> Option<()> {
+        if next.last_resort {
+            ngx::ngx_log_error!(
+                NGX_LOG_ERR,
+                self.request.log(),
+                "all upstreams in upstrand \"{}\" are blacklisted, whitelisting them",
+                Text(self.upstrand().name_bytes())
+            );
+        }
+        self.member = next.member;
+        self.phase = Phase::Pending;
+        self.then = None;
+        self.invalid_header = false;
+        self.finalize_request = None;
+        let states = self.states_len();
+        // SAFETY: the array is live; a new element of it.
+        unsafe {
+            let place = NonNull::new(ngx_array_push(self.tries.as_ptr()))?;
+            place.cast::<TryRecord>().write(TryRecord {
+                member: u32::try_from(next.member).ok()?,
+                first: states,
+                end: states,
+                reason: Reason::Running,
+                cache_status: 0,
+            });
+        }
+        Some(())
+    }
+
+    /// The tries so far.
+    pub fn tries(&self) -> &[TryRecord] {
+        // SAFETY: an array of tries.
+        unsafe { self.tries.as_ref().as_slice() }
+    }
+
+    /// The try at hand.
+    pub fn last_try(&mut self) -> Option<&mut TryRecord> {
+        // SAFETY: an array of tries.
+        unsafe { self.tries.as_mut().as_slice_mut::<TryRecord>() }.last_mut()
+    }
+
+    /// The number of servers tried so far.
+    pub fn states_len(&self) -> u32 {
+        u32::try_from(self.request.states().len()).unwrap_or(u32::MAX)
+    }
+
+    /// Ends the record of the try at hand.
+    pub fn record(&mut self, reason: Reason) {
+        let states = self.states_len();
+        let cache_status = self.request.upstream().map_or(0, |u| u.cache_status());
+        let running = self.phase == Phase::Running;
+        if let Some(record) = self.last_try() {
+            record.end = states;
+            if !running {
+                // No server was asked: what stands there is nginx's separator.
+                record.first = states;
+            }
+            record.reason = reason;
+            record.cache_status = cache_status;
+        }
+    }
+}
+
+/// Does nothing: by this handler `Walking::find()` knows the record, which the pool keeps.
+unsafe extern "C" fn keep_record(_data: *mut c_void) {}

@@ -1,0 +1,50 @@
+//! Small wrappers over nginx's structures. `unsafe` lives here, and in the callbacks that nginx
+//! calls, which turn its pointers into these.
+//!
+//! A wrapper is a pointer that nginx gave to a callback. Its methods are safe under the one
+//! condition that its constructor states: it is not kept beyond the life of what it points to.
+
+mod conf;
+mod guard;
+mod pool;
+mod probe;
+mod request;
+mod text;
+mod upstream;
+mod value;
+
+pub use conf::{cycle_main_conf, Conf, ConfResult, Place, Refused, CONF_OK};
+pub use guard::guard;
+pub use pool::Pool;
+pub use probe::bindings_fit;
+pub use request::{Flags, Request};
+pub use text::{bytes, lowercase, string, Text};
+pub use upstream::{CacheStatus, SrvConf, Upstream};
+pub use value::Value;
+
+use nginx_sys::{ngx_int_t, NGX_DONE, NGX_ERROR, NGX_OK};
+
+/// `NGX_OK` as callbacks return it.
+pub const OK: ngx_int_t = NGX_OK as ngx_int_t;
+/// `NGX_ERROR` as callbacks return it.
+pub const ERROR: ngx_int_t = NGX_ERROR as ngx_int_t;
+/// `NGX_DONE` as callbacks return it.
+pub const DONE: ngx_int_t = NGX_DONE as ngx_int_t;
+
+/// Milliseconds of nginx's monotonic clock, the same in all workers; as old as the current turn of
+/// the event loop.
+pub fn now() -> u64 {
+    // SAFETY: a plain integer that only the event loop of this process writes.
+    unsafe { nginx_sys::ngx_current_msec as u64 }
+}
+
+/// A number from nginx's `ngx_random()`, which each worker seeds when it starts.
+pub fn random() -> u64 {
+    nginx_sys::ngx_random().unsigned_abs()
+}
+
+/// The log of the running cycle.
+pub fn cycle_log() -> *mut nginx_sys::ngx_log_t {
+    // SAFETY: nginx has a cycle before it calls any module.
+    unsafe { (*nginx_sys::ngx_cycle).log }
+}

@@ -1,0 +1,86 @@
+//! nginx's memory pools.
+
+use core::ffi::c_void;
+use core::mem::align_of;
+use core::ptr::{self, NonNull};
+
+use nginx_sys::{
+    ngx_palloc, ngx_pcalloc, ngx_pfree, ngx_pnalloc, ngx_pool_cleanup_add, ngx_pool_t, ngx_str_t,
+    NGX_ALIGNMENT,
+};
+
+/// A pool.
+#[derive(Clone, Copy)]
+pub struct Pool(NonNull<ngx_pool_t>);
+
+impl Pool {
+    /// # Safety
+    ///
+    /// `pool` is a live pool, and outlives the wrapper.
+    pub unsafe fn from_ptr(pool: *mut ngx_pool_t) -> Option<Pool> {
+        NonNull::new(pool).map(Pool)
+    }
+
+    /// The pool itself.
+    pub fn as_ptr(self) -> *mut ngx_pool_t {
+        self.0.as_ptr()
+    }
+
+    /// Puts a value into the pool, where it lives as long as the pool; it needs no dropping.
+    pub fn put<T>(self, value: T) -> Option<NonNull<T>> {
+        const { assert!(!core::mem::needs_drop::<T>()) };
+        self.place(value)
+    }
+
+    /// Puts a value into the pool; it is dropped when the pool is destroyed.
+    pub fn keep<T>(self, value: T) -> Option<NonNull<T>> {
+        unsafe extern "C" fn drop_value<T>(data: *mut c_void) {
+            // SAFETY: the cleanup of this one value, run once, when the pool is destroyed.
+            unsafe { ptr::drop_in_place(data.cast::<T>()) }
+        }
+        // SAFETY: the pool is live.
+        let cleanup = unsafe { ngx_pool_cleanup_add(self.as_ptr(), 0).as_mut()? };
+        let place = self.place(value)?;
+        cleanup.handler = Some(drop_value::<T>);
+        cleanup.data = place.as_ptr().cast();
+        Some(place)
+    }
+
+    fn place<T>(self, value: T) -> Option<NonNull<T>> {
+        const { assert!(align_of::<T>() <= NGX_ALIGNMENT) };
+        // SAFETY: the pool is live.
+        let place = NonNull::new(unsafe { ngx_palloc(self.as_ptr(), size_of::<T>()) })?.cast::<T>();
+        // SAFETY: fresh memory of the right size and alignment.
+        unsafe { place.as_ptr().write(value) };
+        Some(place)
+    }
+
+    /// `count` zeroed items; for types to which zeros are a value.
+    pub fn zeroed<T>(self, count: usize) -> Option<NonNull<T>> {
+        const { assert!(align_of::<T>() <= NGX_ALIGNMENT) };
+        let size = count.checked_mul(size_of::<T>())?;
+        // SAFETY: the pool is live.
+        NonNull::new(unsafe { ngx_pcalloc(self.as_ptr(), size) }).map(NonNull::cast)
+    }
+
+    /// A copy of bytes as a string.
+    pub fn copy(self, bytes: &[u8]) -> Option<ngx_str_t> {
+        // SAFETY: the pool is live.
+        let data = unsafe { ngx_pnalloc(self.as_ptr(), bytes.len().max(1)) }.cast::<u8>();
+        if data.is_null() {
+            return None;
+        }
+        // SAFETY: fresh memory of this length.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
+        Some(ngx_str_t {
+            len: bytes.len(),
+            data,
+        })
+    }
+
+    /// Gives large memory back early, as `ngx_pfree()` does.
+    pub fn free(self, memory: *mut c_void) {
+        // SAFETY: ngx_pfree() only compares the pointer with those that it handed out.
+        unsafe { ngx_pfree(self.as_ptr(), memory) };
+    }
+}

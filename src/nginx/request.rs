@@ -1,0 +1,211 @@
+//! Requests.
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+
+use nginx_sys::{
+    ngx_connection_t, ngx_http_log_ctx_t, ngx_http_post_request, ngx_http_request_t,
+    ngx_http_upstream_state_t, ngx_int_t, ngx_log_t, ngx_module_t, ngx_uint_t, NGX_HTTP_LOCK,
+    NGX_HTTP_PATCH, NGX_HTTP_POST,
+};
+
+use super::{Pool, Upstream, OK};
+
+extern "C" {
+    fn ngx_http_cu_flags(r: *mut ngx_http_request_t) -> ngx_uint_t;
+    fn ngx_http_cu_set_flags(r: *mut ngx_http_request_t, mask: ngx_uint_t, flags: ngx_uint_t);
+    fn ngx_http_cu_count(r: *mut ngx_http_request_t, n: ngx_int_t);
+}
+
+/// Bit fields of a request, by the names that nginx gives them; the places are src/shim.c's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(ngx_uint_t);
+
+#[allow(missing_docs)]
+impl Flags {
+    pub const HEADER_ONLY: Flags = Flags(1 << 0);
+    pub const KEEPALIVE: Flags = Flags(1 << 1);
+    pub const LINGERING_CLOSE: Flags = Flags(1 << 2);
+    pub const ALLOW_RANGES: Flags = Flags(1 << 3);
+    pub const SINGLE_RANGE: Flags = Flags(1 << 4);
+    pub const DISABLE_NOT_MODIFIED: Flags = Flags(1 << 5);
+    pub const EXPECT_TESTED: Flags = Flags(1 << 6);
+    pub const LIMIT_RATE_SET: Flags = Flags(1 << 7);
+    pub const LIMIT_RATE_AFTER_SET: Flags = Flags(1 << 8);
+    pub const ERROR_PAGE: Flags = Flags(1 << 9);
+    pub const REQUEST_BODY_NO_BUFFERING: Flags = Flags(1 << 10);
+    pub const BACKGROUND: Flags = Flags(1 << 11);
+    pub const CACHED: Flags = Flags(1 << 12);
+
+    /// Both.
+    pub const fn or(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// Whether all of `flags` are set.
+    pub const fn has(self, flags: Flags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+}
+
+/// A request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Request(NonNull<ngx_http_request_t>);
+
+impl Request {
+    /// # Safety
+    ///
+    /// `r` is a request that nginx gave to a callback, and outlives the wrapper.
+    pub unsafe fn from_ptr(r: *mut ngx_http_request_t) -> Option<Request> {
+        NonNull::new(r).map(Request)
+    }
+
+    /// The request itself.
+    pub fn as_ptr(self) -> *mut ngx_http_request_t {
+        self.0.as_ptr()
+    }
+
+    /// The request's fields; borrowed for one expression only, as nginx changes them under us.
+    pub fn fields(&self) -> &ngx_http_request_t {
+        // SAFETY: the request is live.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The request's fields, to be changed.
+    #[allow(clippy::mut_from_ref)]
+    pub fn fields_mut(&self) -> &mut ngx_http_request_t {
+        // SAFETY: the request is live; a worker has one thread, and no other borrow of these
+        // fields is held across an expression.
+        unsafe { &mut *self.0.as_ptr() }
+    }
+
+    /// Whether this is a client's request, not a subrequest.
+    pub fn is_main(self) -> bool {
+        self.fields().main == self.as_ptr()
+    }
+
+    /// The request that this subrequest was made for.
+    pub fn parent(self) -> Option<Request> {
+        NonNull::new(self.fields().parent).map(Request)
+    }
+
+    /// The pool, shared by a client's request and all its subrequests.
+    pub fn pool(self) -> Option<Pool> {
+        // SAFETY: a request has a live pool.
+        unsafe { Pool::from_ptr(self.fields().pool) }
+    }
+
+    /// The client's connection.
+    pub fn connection(self) -> *mut ngx_connection_t {
+        self.fields().connection
+    }
+
+    /// The log, which knows the client and the request.
+    pub fn log(self) -> *mut ngx_log_t {
+        // SAFETY: a request has a live connection.
+        unsafe { (*self.connection()).log }
+    }
+
+    /// Makes this request the one that log lines of its connection speak of, as
+    /// `ngx_http_set_log_request()` does.
+    pub fn set_log_request(self) {
+        // SAFETY: the data of a HTTP connection's log is a ngx_http_log_ctx_t.
+        unsafe {
+            let ctx: *mut ngx_http_log_ctx_t = (*self.log()).data.cast();
+            if let Some(ctx) = ctx.as_mut() {
+                ctx.current_request = self.as_ptr();
+            }
+        }
+    }
+
+    /// Whether the client went away.
+    pub fn client_gone(self) -> bool {
+        // SAFETY: a request has a live connection.
+        unsafe { (*self.connection()).error() != 0 }
+    }
+
+    /// All flags.
+    pub fn flags(self) -> Flags {
+        // SAFETY: the request is live.
+        Flags(unsafe { ngx_http_cu_flags(self.as_ptr()) })
+    }
+
+    /// Sets those of `mask` to what they are in `flags`.
+    pub fn set_flags(self, mask: Flags, flags: Flags) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_set_flags(self.as_ptr(), mask.0, flags.0) };
+    }
+
+    /// Takes a reference, so that a later `NGX_DONE` leaves the request alive.
+    pub fn hold(self) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_count(self.as_ptr(), 1) };
+    }
+
+    /// Gives back a reference that is not needed after all.
+    pub fn release(self) {
+        // SAFETY: pairs with hold().
+        unsafe { ngx_http_cu_count(self.as_ptr(), -1) };
+    }
+
+    /// Has `write_event_handler` run as soon as the event at hand is done with.
+    pub fn post(self) -> bool {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_post_request(self.as_ptr(), ptr::null_mut()) == OK }
+    }
+
+    /// Whether the method must not be repeated once it was sent: nginx's own rule.
+    pub fn is_non_idempotent(self) -> bool {
+        let methods = (NGX_HTTP_POST | NGX_HTTP_LOCK | NGX_HTTP_PATCH) as ngx_uint_t;
+        self.fields().method & methods != 0
+    }
+
+    /// The upstream side of the request.
+    pub fn upstream(self) -> Option<Upstream> {
+        // SAFETY: r->upstream is NULL or lives in the request's pool.
+        unsafe { Upstream::from_ptr(self.fields().upstream) }
+    }
+
+    /// What was recorded of each server that was tried so far.
+    pub fn states(&self) -> &[ngx_http_upstream_state_t] {
+        // SAFETY: r->upstream_states is NULL or an array of states.
+        unsafe {
+            self.fields()
+                .upstream_states
+                .as_ref()
+                .map_or(&[], |states| states.as_slice())
+        }
+    }
+
+    /// The request's context of a module.
+    pub fn ctx(self, module: &ngx_module_t) -> *mut c_void {
+        // SAFETY: r->ctx has a place for each HTTP module of the running configuration.
+        unsafe { *self.fields().ctx.add(module.ctx_index) }
+    }
+
+    /// Sets the request's context of a module.
+    pub fn set_ctx(self, module: &ngx_module_t, ctx: *mut c_void) {
+        // SAFETY: as above.
+        unsafe { *self.fields().ctx.add(module.ctx_index) = ctx };
+    }
+
+    /// The main configuration of a module, of the configuration that serves this request.
+    pub fn main_conf<T>(&self, module: &ngx_module_t) -> Option<&T> {
+        // SAFETY: main_conf has a place for each HTTP module; the module keeps a T there.
+        unsafe {
+            (*self.fields().main_conf.add(module.ctx_index))
+                .cast::<T>()
+                .as_ref()
+        }
+    }
+
+    /// A module's configuration of the request's location.
+    pub fn loc_conf<T>(&self, module: &ngx_module_t) -> Option<&T> {
+        // SAFETY: as above.
+        unsafe {
+            (*self.fields().loc_conf.add(module.ctx_index))
+                .cast::<T>()
+                .as_ref()
+        }
+    }
+}

@@ -1,0 +1,103 @@
+/*
+ * Bit fields of ngx_http_request_t: their places differ between nginx's releases, and bindgen 0.72
+ * gets some of them wrong.  Here the C compiler places them.  The probe below lets the module
+ * compare the bit fields that it reads through the bindings with what the C compiler says.
+ */
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+#define CU_FLAGS(F)                                                           \
+    F(0, header_only)                                                         \
+    F(1, keepalive)                                                           \
+    F(2, lingering_close)                                                     \
+    F(3, allow_ranges)                                                        \
+    F(4, single_range)                                                        \
+    F(5, disable_not_modified)                                                \
+    F(6, expect_tested)                                                       \
+    F(7, limit_rate_set)                                                      \
+    F(8, limit_rate_after_set)                                                \
+    F(9, error_page)                                                          \
+    F(10, request_body_no_buffering)                                          \
+    F(11, background)
+
+
+ngx_uint_t
+ngx_http_cu_flags(ngx_http_request_t *r)
+{
+    ngx_uint_t  flags;
+
+    flags = 0;
+
+#define CU_READ(bit, field)  flags |= (ngx_uint_t) r->field << bit;
+    CU_FLAGS(CU_READ)
+
+#if (NGX_HTTP_CACHE)
+    flags |= (ngx_uint_t) r->cached << 12;
+#endif
+
+    return flags;
+}
+
+
+void
+ngx_http_cu_set_flags(ngx_http_request_t *r, ngx_uint_t mask, ngx_uint_t flags)
+{
+#define CU_WRITE(bit, field)                                                  \
+    if (mask & ((ngx_uint_t) 1 << bit)) { r->field = (flags >> bit) & 1; }
+    CU_FLAGS(CU_WRITE)
+
+#if (NGX_HTTP_CACHE)
+    if (mask & ((ngx_uint_t) 1 << 12)) { r->cached = (flags >> 16) & 1; }
+#endif
+}
+
+
+/* Takes (1) or gives back (-1) a reference on the main request. */
+
+void
+ngx_http_cu_count(ngx_http_request_t *r, ngx_int_t n)
+{
+    r->main->count += n;
+}
+
+
+/* Fills p with zeros but for one bit field; returns the size, 0 past the end. */
+
+size_t
+ngx_http_cu_probe(ngx_uint_t n, void *p)
+{
+#define CU_BIT(i, type, field, value)                                         \
+    case i:                                                                   \
+        ngx_memzero(p, sizeof(type));                                         \
+        ((type *) p)->field = value;                                          \
+        return sizeof(type);
+
+    switch (n) {
+    CU_BIT(0, ngx_http_upstream_t, store, 1)
+    CU_BIT(1, ngx_http_upstream_t, cacheable, 1)
+    CU_BIT(2, ngx_http_upstream_t, buffering, 1)
+    CU_BIT(3, ngx_http_upstream_t, keepalive, 1)
+    CU_BIT(4, ngx_http_upstream_t, upgrade, 1)
+    CU_BIT(5, ngx_http_upstream_t, request_sent, 1)
+    CU_BIT(6, ngx_http_upstream_t, header_sent, 1)
+    CU_BIT(7, ngx_http_upstream_headers_in_t, connection_close, 1)
+    CU_BIT(8, ngx_event_t, timedout, 1)
+    CU_BIT(9, ngx_event_t, timer_set, 1)
+    CU_BIT(10, ngx_event_t, eof, 1)
+    CU_BIT(11, ngx_event_t, error, 1)
+    CU_BIT(12, ngx_connection_t, error, 1)
+    CU_BIT(13, ngx_http_variable_value_t, len, 1)
+    CU_BIT(14, ngx_http_variable_value_t, valid, 1)
+    CU_BIT(15, ngx_http_variable_value_t, no_cacheable, 1)
+    CU_BIT(16, ngx_http_variable_value_t, not_found, 1)
+    CU_BIT(17, ngx_http_upstream_server_t, backup, 1)
+#if (NGX_HTTP_CACHE)
+    CU_BIT(18, ngx_http_upstream_t, cache_status, 7)
+#endif
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,295 @@
+//! `extend_single_peers;`
+//!
+//! nginx tries an upstream's only peer for ever. With a second one beside it that is always down,
+//! the usual rules of `max_fails` and `fail_timeout` hold for the first.
+
+use core::ffi::{c_char, c_void};
+use core::ptr::NonNull;
+
+use nginx_sys::{
+    ngx_array_create, ngx_array_push, ngx_command_t, ngx_conf_t, ngx_event_free_peer_pt,
+    ngx_event_get_peer_pt, ngx_http_request_t, ngx_http_upstream_init_round_robin,
+    ngx_http_upstream_server_t, ngx_http_upstream_srv_conf_t, ngx_int_t, ngx_peer_connection_t,
+    ngx_uint_t, NGX_HTTP_UPSTREAM_FT_HTTP_429, NGX_HTTP_UPSTREAM_FT_HTTP_500,
+    NGX_HTTP_UPSTREAM_FT_HTTP_502, NGX_HTTP_UPSTREAM_FT_HTTP_503, NGX_HTTP_UPSTREAM_FT_HTTP_504,
+    NGX_HTTP_UPSTREAM_FT_NON_IDEMPOTENT, NGX_PEER_FAILED,
+};
+
+use super::{conf_of, fake};
+use crate::nginx::{guard, Conf, ConfResult, Refused, Request, SrvConf, CONF_OK, ERROR, OK};
+
+/// `extend_single_peers;`
+///
+/// # Safety
+///
+/// Called by nginx while it reads an `upstream{}` block.
+pub unsafe extern "C" fn cmd_extend_single_peers(
+    cf: *mut ngx_conf_t,
+    _cmd: *mut ngx_command_t,
+    _conf: *mut c_void,
+) -> *mut c_char {
+    guard(Refused::Logged.as_ptr(), || {
+        // SAFETY: as nginx calls it.
+        let Some(conf) = (unsafe { Conf::from_ptr(cf) }) else {
+            return Refused::Logged.as_ptr();
+        };
+        extend(conf).map_or_else(Refused::as_ptr, |()| CONF_OK)
+    })
+}
+
+fn extend(conf: Conf) -> ConfResult {
+    let host = conf.upstream()?;
+    let own = conf_of(host).ok_or(Refused::Logged)?;
+    if own.extended {
+        return Err(Refused::Directive(c"is duplicate"));
+    }
+    own.extended = true;
+    own.extended_init_upstream = host
+        .fields()
+        .peer
+        .init_upstream
+        .or(Some(ngx_http_upstream_init_round_robin));
+    host.fields_mut().peer.init_upstream = Some(init_upstream);
+    Ok(())
+}
+
+unsafe extern "C" fn init_upstream(
+    cf: *mut ngx_conf_t,
+    us: *mut ngx_http_upstream_srv_conf_t,
+) -> ngx_int_t {
+    guard(ERROR, || {
+        // SAFETY: as nginx calls it.
+        let (conf, host) = unsafe { (Conf::from_ptr(cf), SrvConf::from_ptr(us)) };
+        match (conf, host) {
+            (Some(conf), Some(host)) => init(conf, host).unwrap_or(ERROR),
+            _ => ERROR,
+        }
+    })
+}
+
+fn init(conf: Conf, host: SrvConf) -> ConfResult<ngx_int_t> {
+    let own = conf_of(host).ok_or(Refused::Logged)?;
+    let original = own.extended_init_upstream.ok_or(Refused::Logged)?;
+    let pool = conf.pool()?;
+    let servers = host.servers();
+    let lone: Vec<u32> = [0, 1]
+        .into_iter()
+        .filter(|backup| may_be_lone(servers, *backup))
+        .collect();
+
+    let declared = host.fields().servers;
+    if !lone.is_empty() {
+        // SAFETY: the pool is live; the elements are servers.
+        let extended = unsafe {
+            ngx_array_create(
+                pool.as_ptr(),
+                servers.len().saturating_add(2),
+                size_of::<ngx_http_upstream_server_t>(),
+            )
+        };
+        let fakes = lone.iter().map(|backup| {
+            let mut server = fake::server(pool)?;
+            server.set_backup(*backup);
+            Ok(server)
+        });
+        for server in servers.iter().map(|server| Ok(*server)).chain(fakes) {
+            // SAFETY: ngx_array_create() above; a new element of the array.
+            unsafe {
+                let place = extended
+                    .as_mut()
+                    .map(|array| ngx_array_push(array))
+                    .and_then(NonNull::new)
+                    .ok_or(Refused::Logged)?;
+                place.cast::<ngx_http_upstream_server_t>().write(server?);
+            }
+        }
+        host.fields_mut().servers = extended;
+    }
+    // SAFETY: as nginx calls it.
+    let rc = unsafe { original(conf.as_ptr(), host.as_ptr()) };
+    // Others are to see the servers that the configuration declares.
+    host.fields_mut().servers = declared;
+
+    if rc == OK && !lone.is_empty() {
+        own.extended_init = host.fields().peer.init;
+        host.fields_mut().peer.init = Some(init_peer);
+    }
+    Ok(rc)
+}
+
+/// Whether nginx could see just one address in the main part (or in the backup part): names that
+/// are resolved at run time may have any number.
+fn may_be_lone(servers: &[ngx_http_upstream_server_t], backup: u32) -> bool {
+    let part = servers.iter().filter(|server| server.backup() == backup);
+    let (mut fixed, mut resolved) = (0usize, 0usize);
+    for server in part {
+        if is_resolved(server) {
+            resolved = resolved.saturating_add(1);
+        } else {
+            fixed = fixed.saturating_add(server.naddrs);
+        }
+    }
+    fixed == 1 || (fixed == 0 && resolved > 0)
+}
+
+/// Whether the server's name is resolved at run time.
+#[cfg(upstream_resolve)]
+pub fn is_resolved(server: &ngx_http_upstream_server_t) -> bool {
+    server.host.len > 0
+}
+
+/// Whether the server's name is resolved at run time: this nginx can't.
+#[cfg(not(upstream_resolve))]
+pub fn is_resolved(_server: &ngx_http_upstream_server_t) -> bool {
+    false
+}
+
+/// A request's view of an extended upstream: between nginx and the balancing method.
+#[derive(Clone, Copy)]
+struct ExtendedPeer {
+    request: Request,
+    data: *mut c_void,
+    get: ngx_event_get_peer_pt,
+    free: ngx_event_free_peer_pt,
+    #[cfg(ngx_feature = "http_ssl")]
+    set_session: nginx_sys::ngx_event_set_peer_session_pt,
+    #[cfg(ngx_feature = "http_ssl")]
+    save_session: nginx_sys::ngx_event_save_peer_session_pt,
+}
+
+unsafe extern "C" fn init_peer(
+    r: *mut ngx_http_request_t,
+    us: *mut ngx_http_upstream_srv_conf_t,
+) -> ngx_int_t {
+    guard(ERROR, || {
+        // SAFETY: as nginx calls it.
+        let (request, host) = unsafe { (Request::from_ptr(r), SrvConf::from_ptr(us)) };
+        let (Some(request), Some(host)) = (request, host) else {
+            return ERROR;
+        };
+        let Some(original) = conf_of(host).and_then(|own| own.extended_init) else {
+            return ERROR;
+        };
+        // SAFETY: as nginx calls it.
+        let rc = unsafe { original(r, us) };
+        if rc != OK {
+            return rc;
+        }
+        wrap_peer(request).map_or(ERROR, |()| OK)
+    })
+}
+
+fn wrap_peer(request: Request) -> Option<()> {
+    let upstream = request.upstream()?;
+    let peer = &mut upstream.fields_mut().peer;
+    let wrapped = request.pool()?.put(ExtendedPeer {
+        request,
+        data: peer.data,
+        get: peer.get,
+        free: peer.free,
+        #[cfg(ngx_feature = "http_ssl")]
+        set_session: peer.set_session,
+        #[cfg(ngx_feature = "http_ssl")]
+        save_session: peer.save_session,
+    })?;
+    peer.data = wrapped.as_ptr().cast();
+    peer.get = Some(get_peer);
+    peer.free = Some(free_peer);
+    #[cfg(ngx_feature = "http_ssl")]
+    {
+        peer.set_session = Some(set_session);
+        peer.save_session = Some(save_session);
+    }
+    Some(())
+}
+
+/// # Safety
+///
+/// `data` is what wrap_peer() made.
+unsafe fn wrapped(data: *mut c_void) -> Option<ExtendedPeer> {
+    // SAFETY: as the caller says; it lives in the request's pool.
+    unsafe { data.cast::<ExtendedPeer>().as_ref() }.copied()
+}
+
+unsafe extern "C" fn get_peer(pc: *mut ngx_peer_connection_t, data: *mut c_void) -> ngx_int_t {
+    guard(ERROR, || {
+        // SAFETY: nginx hands back the data that wrap_peer() set.
+        let Some(peer) = (unsafe { wrapped(data) }) else {
+            return ERROR;
+        };
+        // SAFETY: the call that nginx would have made.
+        peer.get.map_or(ERROR, |get| unsafe { get(pc, peer.data) })
+    })
+}
+
+unsafe extern "C" fn free_peer(
+    pc: *mut ngx_peer_connection_t,
+    data: *mut c_void,
+    state: ngx_uint_t,
+) {
+    guard((), || {
+        // SAFETY: as above.
+        let Some(peer) = (unsafe { wrapped(data) }) else {
+            return;
+        };
+        // nginx does not mark the last server of an upstream that it tries for a status: its
+        // answer is the client's. For a lone one that would be never.
+        let state = if state == 0 && failed_by_status(peer.request) {
+            NGX_PEER_FAILED as ngx_uint_t
+        } else {
+            state
+        };
+        if let Some(free) = peer.free {
+            // SAFETY: the call that nginx would have made.
+            unsafe { free(pc, peer.data, state) };
+        }
+    });
+}
+
+/// Whether `proxy_next_upstream` calls the answer a failure, by the rule of
+/// `ngx_http_upstream_test_next()`.
+fn failed_by_status(request: Request) -> bool {
+    let Some(upstream) = request.upstream() else {
+        return false;
+    };
+    let mut mask = match upstream.fields().headers_in.status_n {
+        429 => NGX_HTTP_UPSTREAM_FT_HTTP_429,
+        500 => NGX_HTTP_UPSTREAM_FT_HTTP_500,
+        502 => NGX_HTTP_UPSTREAM_FT_HTTP_502,
+        503 => NGX_HTTP_UPSTREAM_FT_HTTP_503,
+        504 => NGX_HTTP_UPSTREAM_FT_HTTP_504,
+        _ => return false,
+    } as ngx_uint_t;
+    if upstream.fields().request_sent() != 0 && request.is_non_idempotent() {
+        mask |= NGX_HTTP_UPSTREAM_FT_NON_IDEMPOTENT as ngx_uint_t;
+    }
+    upstream
+        .conf()
+        .is_some_and(|conf| conf.next_upstream & mask == mask)
+}
+
+#[cfg(ngx_feature = "http_ssl")]
+unsafe extern "C" fn set_session(pc: *mut ngx_peer_connection_t, data: *mut c_void) -> ngx_int_t {
+    guard(ERROR, || {
+        // SAFETY: as above.
+        let Some(peer) = (unsafe { wrapped(data) }) else {
+            return ERROR;
+        };
+        // SAFETY: the call that nginx would have made.
+        peer.set_session
+            .map_or(OK, |set| unsafe { set(pc, peer.data) })
+    })
+}
+
+#[cfg(ngx_feature = "http_ssl")]
+unsafe extern "C" fn save_session(pc: *mut ngx_peer_connection_t, data: *mut c_void) {
+    guard((), || {
+        // SAFETY: as above.
+        if let Some(peer) = unsafe { wrapped(data) } {
+            if let Some(save) = peer.save_session {
+                // SAFETY: the call that nginx would have made.
+                unsafe { save(pc, peer.data) };
+            }
+        }
+    });
+}

@@ -1,0 +1,52 @@
+//! What happens inside `upstream{}`.
+
+mod add;
+mod extend;
+mod fake;
+mod singlets;
+
+pub use add::cmd_add_upstream;
+pub use extend::cmd_extend_single_peers;
+pub use singlets::{cmd_combine_server_singlets, make_reachable};
+
+use nginx_sys::{
+    ngx_http_upstream_init_peer_pt, ngx_http_upstream_init_pt, ngx_http_upstream_server_t,
+    ngx_shm_zone_t,
+};
+
+use crate::nginx::SrvConf;
+use singlets::Singlet;
+
+/// The module's part of an upstream.
+#[derive(Default)]
+pub struct UpstreamConf {
+    /// `peer.init` of the upstream, if it is a member of an upstrand and ours is in its place.
+    pub member_init: ngx_http_upstream_init_peer_pt,
+    /// `extend_single_peers` is given.
+    extended: bool,
+    /// `peer.init_upstream` and `peer.init` that ours wrap for `extend_single_peers`.
+    extended_init_upstream: ngx_http_upstream_init_pt,
+    extended_init: ngx_http_upstream_init_peer_pt,
+    /// The upstream is a singlet of another one.
+    singlet: Option<Singlet>,
+    /// Singlets made of this upstream's servers: their number and their peers', and their zone.
+    singlets: usize,
+    singlet_peers: usize,
+    singlet_zone: Option<*mut ngx_shm_zone_t>,
+}
+
+/// The module's part of an upstream.
+pub fn conf_of<'a>(uscf: SrvConf) -> Option<&'a mut UpstreamConf> {
+    // SAFETY: the module keeps an UpstreamConf for each upstream that has a srv_conf; it lives as
+    // long as the configuration, and no borrow is held across a call into nginx.
+    uscf.conf(crate::module())
+        .map(|mut conf| unsafe { conf.as_mut() })
+}
+
+/// The servers of an upstream; those of a singlet are made from its host's.
+fn servers_of(uscf: SrvConf) -> Vec<ngx_http_upstream_server_t> {
+    match conf_of(uscf).and_then(|conf| conf.singlet.as_ref()) {
+        Some(singlet) => singlet.servers(),
+        None => uscf.servers().to_vec(),
+    }
+}

@@ -1,0 +1,226 @@
+//! Where upstrands keep marks and turns: in each worker's own memory, or in a zone shared by all.
+
+mod layout;
+
+use core::cell::{Cell, RefCell};
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicU64;
+
+use nginx_sys::{
+    ngx_cycle, ngx_int_t, ngx_list_part_t, ngx_pagesize, ngx_shm_zone_t, ngx_slab_alloc,
+    ngx_slab_pool_t, NGX_LOG_EMERG,
+};
+use walk::{member_words, MemberState, Plan, State, TierState};
+
+use crate::conf::Upstrand;
+use crate::nginx::{self, bytes, guard, Place, Pool, Text, ERROR, OK};
+use layout::Block;
+
+/// Where an upstrand's state is.
+pub struct Memory(Cell<Parts>);
+
+#[derive(Clone, Copy)]
+struct Parts {
+    tiers: NonNull<TierState>,
+    tier_count: usize,
+    members: NonNull<MemberState>,
+    member_count: usize,
+    marked: NonNull<AtomicU64>,
+}
+
+impl Memory {
+    /// State in the configuration's pool: each worker that is forked then has its own copy.
+    pub fn private(pool: Pool, plan: &Plan) -> Option<Memory> {
+        let (tier_count, member_count) = (plan.tiers.len(), plan.intervals.len());
+        Some(Memory(Cell::new(Parts {
+            tiers: pool.zeroed(tier_count)?,
+            tier_count,
+            members: pool.zeroed(member_count)?,
+            member_count,
+            marked: pool.zeroed(member_words(member_count))?,
+        })))
+    }
+
+    /// The state.
+    pub fn state(&self) -> State<'_> {
+        let parts = self.0.get();
+        // SAFETY: all parts live as long as the configuration, in its pool or in its zone, and
+        // zeroed memory is a state. Other workers change shared ones through atomics only.
+        unsafe {
+            State {
+                tiers: core::slice::from_raw_parts(parts.tiers.as_ptr(), parts.tier_count),
+                members: core::slice::from_raw_parts(parts.members.as_ptr(), parts.member_count),
+                marked: core::slice::from_raw_parts(
+                    parts.marked.as_ptr(),
+                    member_words(parts.member_count),
+                ),
+            }
+        }
+    }
+
+    /// Draws the turns by lot, as `start_random` has it. The salt stands for the seed that the
+    /// random numbers of a master process lack.
+    pub fn shuffle(&self, plan: &Plan, salt: u64) {
+        if plan.order.start_random && !plan.order.per_request {
+            for tier in self.state().tiers {
+                // A turn keeps room for counting on.
+                tier.set_turn((nginx::random() ^ salt) >> 1);
+            }
+        }
+    }
+}
+
+/// A zone of upstrands.
+pub struct Zone {
+    shm_zone: *mut ngx_shm_zone_t,
+    place: Place,
+    upstrands: RefCell<Vec<*const Upstrand>>,
+}
+
+impl Zone {
+    /// A zone that has no upstrand yet.
+    pub fn new(shm_zone: *mut ngx_shm_zone_t, place: Place) -> Zone {
+        Zone {
+            shm_zone,
+            place,
+            upstrands: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Adds an upstrand; it is boxed in the same configuration as the zone.
+    pub fn add(&mut self, upstrand: *const Upstrand) {
+        self.upstrands.get_mut().push(upstrand);
+    }
+
+    /// nginx's zone.
+    pub fn shm_zone(&self) -> *mut ngx_shm_zone_t {
+        self.shm_zone
+    }
+
+    /// The line that declares it.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    fn fields(&self) -> &ngx_shm_zone_t {
+        // SAFETY: it lives as long as the configuration.
+        unsafe { &*self.shm_zone }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        bytes(&self.fields().shm.name)
+    }
+
+    /// Its size in bytes; 0: no line says it.
+    pub fn size(&self) -> usize {
+        self.fields().shm.size
+    }
+
+    fn blocks(&self) -> Vec<Block<'_>> {
+        let upstrands = self.upstrands.borrow();
+        // SAFETY: boxed in the same configuration as the zone.
+        let of = |upstrand: &*const Upstrand| Block::of(unsafe { &**upstrand });
+        upstrands.iter().map(of).collect()
+    }
+
+    /// The size that its upstrands need, in bytes, with what the slab allocator takes for itself.
+    pub fn needed(&self) -> usize {
+        // SAFETY: set once, when nginx starts.
+        let page = unsafe { ngx_pagesize };
+        let pages = layout::size(&self.blocks()).div_ceil(page.max(1));
+        // The pool's own page, one for its messages, one lost to alignment, and a descriptor of
+        // 24 bytes for each page.
+        let descriptors = pages.saturating_mul(24).div_ceil(page.max(1));
+        pages
+            .saturating_add(descriptors)
+            .saturating_add(4)
+            .saturating_mul(page)
+    }
+}
+
+/// Lays out a zone, and takes over what the zone of the same name in the running configuration
+/// holds.
+///
+/// # Safety
+///
+/// Called by nginx for a zone whose `data` is a Zone.
+pub unsafe extern "C" fn init(shm_zone: *mut ngx_shm_zone_t, _old: *mut c_void) -> ngx_int_t {
+    guard(ERROR, || {
+        // SAFETY: as the caller says.
+        let zone = unsafe {
+            shm_zone
+                .as_ref()
+                .and_then(|z| z.data.cast::<Zone>().as_ref())
+        };
+        zone.and_then(fill).map_or(ERROR, |()| OK)
+    })
+}
+
+fn fill(zone: &Zone) -> Option<()> {
+    let pool = zone.fields().shm.addr.cast::<ngx_slab_pool_t>();
+    let blocks = zone.blocks();
+    let size = layout::size(&blocks);
+    // SAFETY: nginx has made the zone a slab pool.
+    let memory = unsafe { ngx_slab_alloc(pool, size) };
+    let Some(memory) = NonNull::new(memory.cast::<u8>()) else {
+        ngx::ngx_log_error!(
+            NGX_LOG_EMERG,
+            nginx::cycle_log(),
+            "zone \"{}\" is too small: its upstrands need {}k",
+            Text(zone.name()),
+            zone.needed().div_ceil(1024)
+        );
+        return None;
+    };
+    // SAFETY: fresh memory of this size; nobody else knows it yet.
+    unsafe { ptr::write_bytes(memory.as_ptr(), 0, size) };
+
+    let old = old_zone(zone.name());
+    // SAFETY: as above, and memory from a slab of more than a page is aligned to a page.
+    let parts = unsafe { layout::write(memory, &blocks) };
+    for ((upstrand, parts), block) in zone.upstrands.borrow().iter().zip(parts).zip(&blocks) {
+        // SAFETY: boxed in the same configuration as the zone.
+        let upstrand = unsafe { &**upstrand };
+        upstrand.memory.0.set(parts);
+        if !old.is_some_and(|old| layout::take_over(old, block, upstrand)) {
+            let salt = nginx::now().rotate_left(7) ^ u64::from(std::process::id());
+            upstrand.memory.shuffle(&upstrand.plan, salt);
+        }
+    }
+    // SAFETY: the pool is ours.
+    unsafe { (*pool).data = memory.as_ptr().cast() };
+    Some(())
+}
+
+/// The zone of this name in the configuration that is running, as bytes: its address and size.
+fn old_zone(name: &[u8]) -> Option<(NonNull<u8>, usize)> {
+    // SAFETY: while a configuration is read ngx_cycle is the running one, or an empty one.
+    let mut part: Option<&ngx_list_part_t> =
+        unsafe { ngx_cycle.as_ref().map(|cycle| &cycle.shared_memory.part) };
+    while let Some(zones) = part {
+        let slice: &[ngx_shm_zone_t] = if zones.elts.is_null() {
+            &[]
+        } else {
+            // SAFETY: the list holds `nelts` zones.
+            unsafe { core::slice::from_raw_parts(zones.elts.cast(), zones.nelts) }
+        };
+        for zone in slice {
+            let is_ours = zone
+                .init
+                .is_some_and(|f| f as usize == init as *const () as usize);
+            if bytes(&zone.shm.name) == name && (is_ours || zone.noreuse != 0) {
+                let pool = zone.shm.addr.cast::<ngx_slab_pool_t>();
+                // SAFETY: a zone of the running configuration is mapped, and a slab pool.
+                let data = unsafe { pool.as_ref().map(|pool| pool.data.cast::<u8>()) }?;
+                let offset = (data as usize).checked_sub(pool as usize)?;
+                let size = zone.shm.size.checked_sub(offset)?;
+                return Some((NonNull::new(data)?, size));
+            }
+        }
+        // SAFETY: the next part of the list, or NULL.
+        part = unsafe { zones.next.as_ref() };
+    }
+    None
+}

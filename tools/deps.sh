@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that the build, the tests and the demo miss, and nothing else:
+#
+#   tools/deps.sh [--check] vendored|debian|own
+#
+# Looks for the things themselves, not for packages, so that what came another way counts too.
+# apt is not called when nothing is missing. --check only says what is missing.
+set -eu
+
+check_only=
+if [ "${1-}" = --check ]; then check_only=1; shift; fi
+kind=${1:?usage: deps.sh [--check] vendored|debian|own}
+
+die() { echo "deps: $*" >&2; exit 1; }
+
+missing=()
+need() { # PACKAGE TEST...
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+# pcre2.h wants that macro.
+header() { echo "#include <$1>" | cc -DPCRE2_CODE_UNIT_WIDTH=8 -E -; }
+any_file() { compgen -G "$1"; }
+
+# bindgen loads libclang at run time and needs the C headers that come with it.
+libclang() {
+  [ -n "${LIBCLANG_PATH-}" ] || any_file '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' ||
+    { ldconfig -p | grep 'libclang[-0-9]*\.so' && command -v clang; }
+}
+
+command -v cargo >/dev/null ||
+  die "cargo not found: install Rust, see https://rustup.rs (Debian 12's own is too old)"
+
+if command -v cc >/dev/null; then
+  need libc6-dev header stdlib.h
+  need libssl-dev header openssl/ssl.h
+  need libpcre2-dev header pcre2.h
+  need zlib1g-dev header zlib.h
+else
+  # Without a compiler there is no way to ask for headers; apt skips those that are there.
+  missing+=(gcc libc6-dev libssl-dev libpcre2-dev zlib1g-dev)
+fi
+need make command -v make
+need libclang-dev libclang
+need perl command -v prove
+need curl command -v curl
+need openssl command -v openssl
+if [ "$kind" = debian ]; then
+  need nginx test -x /usr/sbin/nginx
+  need nginx-dev test -f /usr/share/nginx/src/conf_flags
+fi
+
+[ "${#missing[@]}" -gt 0 ] || exit 0
+
+[ -z "$check_only" ] || die "missing: ${missing[*]} ('make deps' installs them)"
+command -v apt-get >/dev/null ||
+  die "missing, and there is no apt-get to install it (names as in Debian): ${missing[*]}"
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null ||
+    die "missing, and neither root nor sudo to install it. As root run:
+  apt-get install --no-install-recommends ${missing[*]}"
+  as_root=(sudo)
+fi
+
+echo "deps: going to install with apt-get: ${missing[*]}" >&2
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
+"${apt[@]}" update >&2
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2
