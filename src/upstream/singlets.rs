@@ -15,7 +15,7 @@ use nginx_sys::{
     ngx_pagesize, ngx_shared_memory_add, ngx_shm_zone_t, ngx_str_t, ngx_uint_t, ngx_url_t,
     NGX_HTTP_MODULE, NGX_HTTP_UPSTREAM_BACKUP, NGX_HTTP_UPSTREAM_CREATE, NGX_HTTP_UPSTREAM_DOWN,
     NGX_HTTP_UPSTREAM_FAIL_TIMEOUT, NGX_HTTP_UPSTREAM_MAX_CONNS, NGX_HTTP_UPSTREAM_MAX_FAILS,
-    NGX_HTTP_UPSTREAM_MODIFY, NGX_HTTP_UPSTREAM_WEIGHT, NGX_HTTP_UPS_CONF,
+    NGX_HTTP_UPSTREAM_WEIGHT, NGX_HTTP_UPS_CONF,
 };
 
 use super::extend::is_resolved;
@@ -23,6 +23,12 @@ use super::{conf_of, fake};
 use crate::nginx::{
     bytes, guard, lowercase, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK, ERROR,
 };
+
+/// The method lets servers change at run time.
+#[cfg(upstream_resolve)]
+use nginx_sys::NGX_HTTP_UPSTREAM_MODIFY;
+#[cfg(not(upstream_resolve))]
+const NGX_HTTP_UPSTREAM_MODIFY: u32 = 0;
 
 /// Names longer than this come from a typo in WIDTH.
 const WIDEST: usize = 4096;
