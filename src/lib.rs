@@ -204,7 +204,7 @@ unsafe extern "C" fn postconfiguration(cf: *mut ngx_conf_t) -> ngx_int_t {
         upstream::make_reachable(conf)?;
         conf::resolve_literals(conf, main)?;
         conf::check_sizes(conf, main)?;
-        engine::wrap_members(main);
+        engine::wrap_members(conf, main);
         engine::wrap_accel_redirect(conf, main)?;
         engine::wrap_cached_variables(conf)
     })

@@ -55,12 +55,61 @@ ngx_http_cu_set_flags(ngx_http_request_t *r, ngx_uint_t mask, ngx_uint_t flags)
 }
 
 
+ngx_uint_t
+ngx_http_cu_cached(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_CACHE)
+    return r->cached;
+#else
+    return 0;
+#endif
+}
+
+
+ngx_uint_t
+ngx_http_cu_cache_status(ngx_http_upstream_t *u)
+{
+#if (NGX_HTTP_CACHE)
+    return u->cache_status;
+#else
+    return 0;
+#endif
+}
+
+
 /* Takes (1) or gives back (-1) a reference on the main request. */
 
 void
 ngx_http_cu_count(ngx_http_request_t *r, ngx_int_t n)
 {
     r->main->count += n;
+}
+
+
+/*
+ * Values of variables: the bindings write the 28 bits of a length one by one.
+ */
+
+void
+ngx_http_cu_set_value(ngx_http_variable_value_t *v, ngx_str_t *text)
+{
+    v->data = text->data;
+    v->len = text->len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+}
+
+
+ngx_str_t
+ngx_http_cu_value(ngx_http_variable_value_t *v)
+{
+    ngx_str_t  text;
+
+    text.len = (v->valid && !v->not_found) ? v->len : 0;
+    text.data = v->data;
+
+    return text;
 }
 
 
@@ -89,14 +138,9 @@ ngx_http_cu_probe(ngx_uint_t n, void *p)
     CU_BIT(10, ngx_event_t, eof, 1)
     CU_BIT(11, ngx_event_t, error, 1)
     CU_BIT(12, ngx_connection_t, error, 1)
-    CU_BIT(13, ngx_http_variable_value_t, len, 1)
-    CU_BIT(14, ngx_http_variable_value_t, valid, 1)
-    CU_BIT(15, ngx_http_variable_value_t, no_cacheable, 1)
-    CU_BIT(16, ngx_http_variable_value_t, not_found, 1)
-    CU_BIT(17, ngx_http_upstream_server_t, backup, 1)
-#if (NGX_HTTP_CACHE)
-    CU_BIT(18, ngx_http_upstream_t, cache_status, 7)
-#endif
+    CU_BIT(13, ngx_http_variable_value_t, no_cacheable, 1)
+    CU_BIT(14, ngx_http_variable_value_t, not_found, 1)
+    CU_BIT(15, ngx_http_upstream_server_t, backup, 1)
     default:
         return 0;
     }

@@ -1,14 +1,13 @@
 //! What `$upstrand_path` and its kin print, made from the records when they are read.
 
-use core::fmt::{self, Write};
-
 use nginx_sys::{
     ngx_http_request_t, ngx_http_upstream_state_t, ngx_int_t, ngx_msec_t, ngx_variable_value_t,
     NGX_HTTP_VAR_NOCACHEABLE,
 };
 
 use crate::engine::{note_evaluation, TryRecord, Walking};
-use crate::nginx::{bytes, guard, Conf, ConfResult, Request, Text, Value, ERROR, OK};
+use crate::nginx::{bytes, guard, Conf, ConfResult, Request, Value, ERROR, OK};
+use walk::Reason;
 
 /// The variables, in the order of the table.
 #[derive(Clone, Copy)]
@@ -83,11 +82,9 @@ unsafe extern "C" fn evaluate(
         let Some(pool) = request.pool() else {
             return ERROR;
         };
-        let mut text = String::new();
-        if print(&mut text, walking, *variable).is_err() {
-            return ERROR;
-        }
-        match pool.copy(text.as_bytes()) {
+        let mut out = Out::new();
+        print(&mut out, walking, *variable);
+        match pool.copy(out.bytes()) {
             Some(text) => {
                 value.set(text);
                 OK
@@ -97,17 +94,74 @@ unsafe extern "C" fn evaluate(
     })
 }
 
-fn print(out: &mut String, walking: &Walking, variable: Variable) -> fmt::Result {
+/// A value in the making: on the stack while it is short.
+struct Out {
+    short: [u8; SHORT],
+    len: usize,
+    long: Vec<u8>,
+}
+
+const SHORT: usize = 256;
+
+impl Out {
+    fn new() -> Out {
+        Out {
+            short: [0; SHORT],
+            len: 0,
+            long: Vec::new(),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        if self.long.is_empty() {
+            self.short.get(..self.len).unwrap_or_default()
+        } else {
+            &self.long
+        }
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        if self.long.is_empty() {
+            let end = self.len.saturating_add(text.len());
+            if let Some(room) = self.short.get_mut(self.len..end) {
+                room.copy_from_slice(text);
+                self.len = end;
+                return;
+            }
+            self.long = self.bytes().to_vec();
+        }
+        self.long.extend_from_slice(text);
+    }
+
+    /// A decimal number of at least `width` digits.
+    fn number(&mut self, mut number: u64, width: usize) {
+        let mut digits = [b'0'; 20];
+        let mut first = digits.len();
+        for (n, digit) in digits.iter_mut().enumerate().rev() {
+            if number == 0 {
+                break;
+            }
+            *digit = b'0'.wrapping_add((number % 10) as u8);
+            number /= 10;
+            first = n;
+        }
+        let first = first.min(digits.len().saturating_sub(width.max(1)));
+        self.text(digits.get(first..).unwrap_or_default());
+    }
+}
+
+fn print(out: &mut Out, walking: &Walking, variable: Variable) {
     match variable {
-        Variable::Name => write!(out, "{}", Text(walking.upstrand().name_bytes())),
-        Variable::Upstream => match walking.current() {
-            Some(member) => write!(out, "{}", Text(bytes(&member.name))),
-            None => Ok(()),
-        },
+        Variable::Name => out.text(walking.upstrand().name_bytes()),
+        Variable::Upstream => {
+            if let Some(member) = walking.current() {
+                out.text(bytes(&member.name));
+            }
+        }
         Variable::Tries => {
             let earlier = earlier(walking).map(|walk| walk.tries().len());
             let tries = earlier.fold(walking.tries().len(), usize::saturating_add);
-            write!(out, "{tries}")
+            out.number(tries as u64, 1);
         }
         _ => print_tries(out, walking, variable),
     }
@@ -124,46 +178,58 @@ fn earlier<'a>(walking: &Walking) -> impl Iterator<Item = &'a Walking> {
     })
 }
 
-fn print_tries(out: &mut String, last: &Walking, variable: Variable) -> fmt::Result {
+fn print_tries(out: &mut Out, last: &Walking, variable: Variable) {
+    let states = last.request.states();
+    let separator: &[u8] = if matches!(variable, Variable::Path) {
+        b" -> "
+    } else {
+        b" "
+    };
+    if last.previous.is_null() {
+        print_walk(out, last, true, states.len(), separator, variable);
+        return;
+    }
     let mut walks: Vec<&Walking> = earlier(last).collect();
     walks.reverse();
     walks.push(last);
-
-    let states = last.request.states();
-    let separator = if matches!(variable, Variable::Path) {
-        " -> "
-    } else {
-        " "
-    };
-    let mut first = true;
-    let mut intercepted = false;
     for (n, walking) in walks.iter().enumerate() {
-        let tries = walking.tries();
-        for (m, record) in tries.iter().enumerate() {
-            if !core::mem::take(&mut first) {
-                out.push_str(separator);
-            }
-            let running = n.saturating_add(1) == walks.len() && m.saturating_add(1) == tries.len();
-            print_try(
-                out,
-                walking,
-                record,
-                running && !walking.is_over(),
-                states,
-                variable,
-            )?;
+        if n > 0 {
+            out.text(separator);
         }
-        if walking.intercepted && !core::mem::replace(&mut intercepted, true) {
-            out.push_str(separator);
-            let from = tries.last().map_or(0, |record| record.end);
-            let to = walks
-                .get(n.saturating_add(1))
-                .and_then(|next| next.tries().first())
-                .map_or(states.len(), |record| record.first as usize);
-            print_intercepted(out, last, range(states, from as usize, to), variable)?;
-        }
+        let next = walks.get(n.saturating_add(1));
+        let end = next
+            .and_then(|next| next.tries().first())
+            .map_or(states.len(), |record| record.first as usize);
+        print_walk(out, walking, next.is_none(), end, separator, variable);
     }
-    Ok(())
+}
+
+/// A walk and, if it was the one that was intercepted, what answered instead; `end` is where the
+/// states of the next walk begin.
+fn print_walk(
+    out: &mut Out,
+    walking: &Walking,
+    is_last: bool,
+    end: usize,
+    separator: &[u8],
+    variable: Variable,
+) {
+    let states = walking.request.states();
+    let tries = walking.tries();
+    for (n, record) in tries.iter().enumerate() {
+        if n > 0 {
+            out.text(separator);
+        }
+        let running = is_last && !walking.is_over() && n.saturating_add(1) == tries.len();
+        print_try(out, walking, record, running, states, variable);
+    }
+    // SAFETY: a walk of the same request, in its pool, or NULL.
+    let before = unsafe { walking.previous.as_ref() }.is_some_and(|walk| walk.intercepted);
+    if walking.intercepted && !before {
+        out.text(separator);
+        let from = tries.last().map_or(0, |record| record.end);
+        print_intercepted(out, walking, range(states, from as usize, end), variable);
+    }
 }
 
 fn range(
@@ -175,23 +241,24 @@ fn range(
 }
 
 fn print_try(
-    out: &mut String,
+    out: &mut Out,
     walking: &Walking,
     record: &TryRecord,
     running: bool,
     states: &[ngx_http_upstream_state_t],
     variable: Variable,
-) -> fmt::Result {
+) {
     let Some(member) = walking.upstrand().members.get(record.member as usize) else {
-        return Ok(());
+        return;
     };
-    let name = Text(bytes(&member.name));
     if matches!(variable, Variable::Path) {
-        return write!(out, "{name}");
+        return out.text(bytes(&member.name));
     }
-    write!(out, "({name}) ")?;
+    out.text(b"(");
+    out.text(bytes(&member.name));
+    out.text(b") ");
     match variable {
-        Variable::Reason => write!(out, "{}", record.reason),
+        Variable::Reason => print_reason(out, record.reason),
         Variable::CacheStatus => {
             let status = if running {
                 walking.request.upstream().map_or(0, |u| u.cache_status())
@@ -199,7 +266,6 @@ fn print_try(
                 record.cache_status
             };
             print_cache_status(out, status);
-            Ok(())
         }
         _ => {
             let end = if running {
@@ -207,75 +273,80 @@ fn print_try(
             } else {
                 record.end as usize
             };
-            print_states(out, range(states, record.first as usize, end), variable)
+            print_states(out, range(states, record.first as usize, end), variable);
         }
+    }
+}
+
+fn print_reason(out: &mut Out, reason: Reason) {
+    match reason {
+        Reason::Http(status) => {
+            out.text(b"http_");
+            out.number(u64::from(status), 3);
+        }
+        _ => out.text(reason.word().as_bytes()),
     }
 }
 
 fn print_intercepted(
-    out: &mut String,
+    out: &mut Out,
     walking: &Walking,
     states: &[ngx_http_upstream_state_t],
     variable: Variable,
-) -> fmt::Result {
+) {
     if matches!(variable, Variable::Path) {
-        out.push_str("<intercepted>");
-        return Ok(());
+        return out.text(b"<intercepted>");
     }
-    out.push_str("(<intercepted>) ");
+    out.text(b"(<intercepted>) ");
     match variable {
-        Variable::Reason => Ok(()),
-        Variable::CacheStatus => {
-            if !states.is_empty() {
-                print_cache_status(
-                    out,
-                    walking.request.upstream().map_or(0, |u| u.cache_status()),
-                );
-            }
-            Ok(())
-        }
+        Variable::Reason => (),
+        Variable::CacheStatus if states.is_empty() => (),
+        Variable::CacheStatus => print_cache_status(
+            out,
+            walking.request.upstream().map_or(0, |u| u.cache_status()),
+        ),
         _ => print_states(out, states, variable),
     }
 }
 
-fn print_cache_status(out: &mut String, status: u8) {
-    out.push_str(CACHE_STATUSES.get(usize::from(status)).unwrap_or(&""));
+fn print_cache_status(out: &mut Out, status: u8) {
+    let name = CACHE_STATUSES.get(usize::from(status)).unwrap_or(&"");
+    out.text(name.as_bytes());
 }
 
 /// The servers of one upstream, as nginx prints them.
-fn print_states(
-    out: &mut String,
-    states: &[ngx_http_upstream_state_t],
-    variable: Variable,
-) -> fmt::Result {
+fn print_states(out: &mut Out, states: &[ngx_http_upstream_state_t], variable: Variable) {
     // A state without a peer is nginx's separator between upstreams.
     let servers = states.iter().filter(|state| !state.peer.is_null());
     for (n, state) in servers.enumerate() {
         if n > 0 {
-            out.push_str(", ");
+            out.text(b", ");
         }
         match variable {
             Variable::Addr => {
                 // SAFETY: a peer's name outlives the request that it was tried for.
                 if let Some(peer) = unsafe { state.peer.as_ref() } {
-                    write!(out, "{}", Text(bytes(peer)))?;
+                    out.text(bytes(peer));
                 }
             }
-            Variable::Status if state.status != 0 => write!(out, "{}", state.status)?,
-            Variable::Status => out.push('-'),
-            Variable::ResponseLength => write!(out, "{}", state.response_length)?,
-            Variable::ConnectTime => print_time(out, state.connect_time)?,
-            Variable::HeaderTime => print_time(out, state.header_time)?,
-            _ => print_time(out, state.response_time)?,
+            Variable::Status if state.status != 0 => out.number(state.status as u64, 3),
+            Variable::Status => out.text(b"-"),
+            Variable::ResponseLength => {
+                out.number(u64::try_from(state.response_length).unwrap_or(0), 1);
+            }
+            Variable::ConnectTime => print_time(out, state.connect_time),
+            Variable::HeaderTime => print_time(out, state.header_time),
+            _ => print_time(out, state.response_time),
         }
     }
-    Ok(())
 }
 
-fn print_time(out: &mut String, ms: ngx_msec_t) -> fmt::Result {
+/// Seconds and milliseconds.
+fn print_time(out: &mut Out, ms: ngx_msec_t) {
     if ms == ngx_msec_t::MAX {
-        out.push('-');
-        return Ok(());
+        return out.text(b"-");
     }
-    write!(out, "{}.{:03}", ms / 1000, ms % 1000)
+    out.number((ms / 1000) as u64, 1);
+    out.text(b".");
+    out.number((ms % 1000) as u64, 3);
 }

@@ -20,6 +20,7 @@ use std::collections::HashMap;
 
 use nginx_sys::{ngx_http_header_handler_pt, ngx_http_upstream_conf_t};
 
+use crate::engine::Places;
 use crate::nginx::lowercase;
 use crate::zone::Zone;
 
@@ -38,6 +39,8 @@ pub struct MainConf {
     /// The zones of upstrands; boxed, as nginx's zones point to them.
     pub zones: Vec<Box<Zone>>,
     unmatched: Vec<upstrand::Unmatched>,
+    /// Where nginx's list has which upstream.
+    pub places: Places,
     /// nginx's handler of `X-Accel-Redirect`, which ours stands before.
     pub accel_redirect: ngx_http_header_handler_pt,
 }

@@ -4,22 +4,20 @@ use core::ptr;
 
 use nginx_sys::{
     ngx_hash_elt_t, ngx_hash_key_lc, ngx_http_header_handler_pt, ngx_http_request_t,
-    ngx_http_upstream_header_t, ngx_http_upstream_main_conf_t, ngx_http_upstream_module, ngx_int_t,
-    ngx_table_elt_t, ngx_uint_t,
+    ngx_http_upstream_header_t, ngx_http_upstream_main_conf_t, ngx_int_t, ngx_table_elt_t,
+    ngx_uint_t,
 };
 
 use super::walking::{Phase, Walking};
 use crate::conf::MainConf;
-use crate::nginx::{guard, Conf, ConfResult, Refused, Request, ERROR, OK};
+use crate::nginx::{guard, upstream_module, Conf, ConfResult, Refused, Request, ERROR, OK};
 
 const NAME: &[u8] = b"x-accel-redirect";
 
 /// Puts ours in the place of the header's handler, for this configuration: it holds for all
 /// gateway modules, and for answers out of a cache.
 pub fn wrap_accel_redirect(conf: Conf, main: &mut MainConf) -> ConfResult {
-    // SAFETY: a static of nginx, of which only the index is read.
-    let module = unsafe { &*ptr::addr_of!(ngx_http_upstream_module) };
-    let umcf: &mut ngx_http_upstream_main_conf_t = conf.main_conf(module)?;
+    let umcf: &mut ngx_http_upstream_main_conf_t = conf.main_conf(upstream_module())?;
     let Some(element) = find(umcf) else {
         return Ok(());
     };

@@ -1,7 +1,6 @@
 //! `next_upstream_timeout`: the deadline of the whole walk.
 
 use core::ffi::c_void;
-use core::mem::offset_of;
 use core::ptr;
 
 use nginx_sys::{
@@ -12,6 +11,14 @@ use nginx_sys::{
 use super::walking::{Phase, Walking};
 use crate::nginx::{self, guard, Upstream};
 
+/// The timer of a walk.
+#[repr(C)]
+pub struct Timer {
+    /// First, so that the event that nginx hands back is the timer.
+    event: ngx_event_t,
+    walking: *mut Walking,
+}
+
 /// Starts the clock when the first upstream is chosen: reading the request's body is the client's
 /// time. None: memory is short.
 pub fn arm(walking: &mut Walking) -> Option<()> {
@@ -21,14 +28,20 @@ pub fn arm(walking: &mut Walking) -> Option<()> {
         if timeout == 0 {
             return Some(());
         }
+        let timer = walking.request.pool()?.zeroed::<Timer>(1)?.as_ptr();
         // SAFETY: the request is live.
         let cleanup = unsafe { ngx_http_cleanup_add(walking.request.as_ptr(), 0).as_mut() }?;
+        // SAFETY: fresh memory of the request's pool; zeros are an empty event.
+        unsafe {
+            (*timer).walking = walking;
+            (*timer).event.handler = Some(passed);
+            // In debug logs nginx reads a connection there.
+            (*timer).event.data = walking.request.connection().cast();
+            (*timer).event.log = walking.request.log();
+        }
+        walking.timer = timer;
         cleanup.handler = Some(forget);
         cleanup.data = ptr::from_mut(walking).cast();
-        walking.timer.handler = Some(passed);
-        // In debug logs nginx reads a connection there.
-        walking.timer.data = walking.request.connection().cast();
-        walking.timer.log = walking.request.log();
         start(walking, timeout);
     } else if walking.expired {
         // It passed while nothing could be cut: at the next turn of the event loop there is.
@@ -38,20 +51,23 @@ pub fn arm(walking: &mut Walking) -> Option<()> {
 }
 
 fn start(walking: &mut Walking, ms: u64) {
-    // SAFETY: the event lives in the request's pool; disarm() ends it before the pool does.
-    unsafe {
-        ngx_add_timer(
-            &mut walking.timer,
-            usize::try_from(ms).unwrap_or(usize::MAX >> 1),
-        )
-    };
+    // SAFETY: the timer is NULL or lives in the request's pool; disarm() ends it before the pool
+    // does.
+    if let Some(timer) = unsafe { walking.timer.as_mut() } {
+        let ms = usize::try_from(ms).unwrap_or(usize::MAX >> 1);
+        // SAFETY: as above.
+        unsafe { ngx_add_timer(&mut timer.event, ms) };
+    }
 }
 
 /// Stops the clock.
 pub fn disarm(walking: &mut Walking) {
-    if walking.timer.timer_set() != 0 {
-        // SAFETY: the timer is set.
-        unsafe { ngx_del_timer(&mut walking.timer) };
+    // SAFETY: as above.
+    if let Some(timer) = unsafe { walking.timer.as_mut() } {
+        if timer.event.timer_set() != 0 {
+            // SAFETY: the timer is set.
+            unsafe { ngx_del_timer(&mut timer.event) };
+        }
     }
 }
 
@@ -77,13 +93,8 @@ unsafe extern "C" fn forget(data: *mut c_void) {
 
 unsafe extern "C" fn passed(ev: *mut ngx_event_t) {
     guard((), || {
-        // SAFETY: the event is the `timer` of a walk.
-        let walking = unsafe {
-            ev.cast::<u8>()
-                .sub(offset_of!(Walking, timer))
-                .cast::<Walking>()
-                .as_mut()
-        };
+        // SAFETY: the event is the first field of a walk's timer.
+        let walking = unsafe { ev.cast::<Timer>().as_ref().and_then(|t| t.walking.as_mut()) };
         let Some(walking) = walking else {
             return;
         };

@@ -76,7 +76,7 @@ fn arrived(walking: &mut Walking) -> Next {
     };
     let kind = Kind {
         alive: upstream.is_alive(),
-        cached: request.flags().has(Flags::CACHED),
+        cached: request.is_cached(),
         running: walking.phase == Phase::Running,
     };
     let Some(answer) = answer(walking, upstream, kind) else {

@@ -5,6 +5,7 @@
 //! - `peer`: nginx has chosen the upstream, and the try runs;
 //! - `filter`: the answer's header comes, and the walk goes on or ends;
 //! - `reentry`: the next try, or the interception of the last one;
+//! - `shortcut`: nginx finds the upstream without a search;
 //! - the rest keeps what nginx would do to a single request from happening between two tries.
 
 mod accel;
@@ -17,6 +18,7 @@ mod intercept;
 mod peer;
 mod reentry;
 mod saved;
+mod shortcut;
 mod subrequest;
 mod variable;
 mod walking;
@@ -25,5 +27,6 @@ pub use accel::wrap_accel_redirect;
 pub use derived::wrap_cached_variables;
 pub use filter::install as install_filter;
 pub use peer::wrap_members;
+pub use shortcut::Places;
 pub use variable::{dynamic_variable, note_evaluation, upstrand_variable};
 pub use walking::{TryRecord, Walking};

@@ -6,14 +6,22 @@ use nginx_sys::{
 };
 use walk::Answer;
 
+use super::shortcut::Places;
 use super::walking::{Phase, Walking};
 use super::{body, deadline};
 use crate::conf::{LocConf, MainConf};
-use crate::nginx::{self, guard, Pool, Request, SrvConf, Upstream, ERROR, OK};
+use crate::nginx::{self, guard, Conf, Pool, Request, SrvConf, Upstream, ERROR, OK};
 use crate::upstream::conf_of;
 
 /// Puts ours in the place of `peer.init` of each member, once all upstreams are initialised.
-pub fn wrap_members(main: &MainConf) {
+pub fn wrap_members(conf: Conf, main: &mut MainConf) {
+    main.places = Places::new(conf);
+    for (number, uscf) in conf.upstreams().iter().enumerate() {
+        // SAFETY: an upstream of the configuration at hand.
+        if let Some(own) = unsafe { SrvConf::from_ptr(*uscf) }.and_then(conf_of) {
+            own.number = number;
+        }
+    }
     for member in main.upstrands.iter().flat_map(|upstrand| &upstrand.members) {
         let Some(own) = conf_of(member.uscf) else {
             continue;

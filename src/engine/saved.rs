@@ -41,21 +41,32 @@ struct SavedList {
 }
 
 impl Saved {
-    /// Saves a request. None: memory is short.
-    pub fn of(request: Request) -> Option<Saved> {
+    /// Saves a request to `place`. None: memory is short.
+    ///
+    /// # Safety
+    ///
+    /// `place` is memory for a Saved.
+    pub unsafe fn save(request: Request, place: *mut Saved) -> Option<()> {
         let pool = request.pool()?;
         let fields = request.fields();
-        Some(Saved {
-            headers: SavedList::of(&fields.headers_out.headers, pool)?,
-            trailers: SavedList::of(&fields.headers_out.trailers, pool)?,
-            // SAFETY: plain data.
-            headers_out: unsafe { ptr::read(&fields.headers_out) },
-            flags: request.flags(),
-            err_status: fields.err_status,
-            http_version: fields.http_version,
-            limit_rate: fields.limit_rate,
-            limit_rate_after: fields.limit_rate_after,
-        })
+        // SAFETY: as the caller says; headers_out is plain data.
+        unsafe {
+            ptr::copy_nonoverlapping(
+                &fields.headers_out,
+                ptr::addr_of_mut!((*place).headers_out),
+                1,
+            );
+            ptr::addr_of_mut!((*place).headers)
+                .write(SavedList::of(&fields.headers_out.headers, pool)?);
+            ptr::addr_of_mut!((*place).trailers)
+                .write(SavedList::of(&fields.headers_out.trailers, pool)?);
+            ptr::addr_of_mut!((*place).flags).write(request.flags());
+            (*place).err_status = fields.err_status;
+            (*place).http_version = fields.http_version;
+            (*place).limit_rate = fields.limit_rate;
+            (*place).limit_rate_after = fields.limit_rate_after;
+        }
+        Some(())
     }
 
     /// Restores the request.

@@ -1,34 +1,27 @@
 //! `$upstrand_NAME` and the variables of `dynamic_upstrand`.
 
-use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use nginx_sys::{
-    ngx_http_get_flushed_variable, ngx_http_request_t, ngx_int_t, ngx_str_t, ngx_variable_value_t,
-};
+use nginx_sys::{ngx_http_request_t, ngx_int_t, ngx_str_t, ngx_variable_value_t};
 use walk::Walk;
 
 use super::walking::{Phase, Walking};
-use super::{clones, subrequest};
+use super::{clones, shortcut, subrequest};
 use crate::conf::{LocConf, MainConf, Source, Upstrand};
-use crate::nginx::{self, guard, Flags, Request, Value, ERROR, OK};
+use crate::nginx::{self, bytes, guard, Flags, Request, Value, ERROR, OK};
 
-thread_local! {
-    /// How often a variable whose value follows the walk was evaluated: what was made from one
-    /// must not be cached.
-    static EVALUATIONS: Cell<u64> = const { Cell::new(0) };
-}
+/// How often a variable whose value follows the walk was evaluated: what was made from one must
+/// not be cached. A worker has one thread.
+static EVALUATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Notes that a variable whose value follows the walk is evaluated; returns how often so far.
-pub fn note_evaluation() -> u64 {
-    EVALUATIONS.with(|count| {
-        count.set(count.get().wrapping_add(1));
-        count.get()
-    })
+/// Notes that a variable whose value follows the walk is evaluated.
+pub fn note_evaluation() {
+    EVALUATIONS.store(evaluations().wrapping_add(1), Relaxed);
 }
 
 /// How often such variables were evaluated.
 pub fn evaluations() -> u64 {
-    EVALUATIONS.with(Cell::get)
+    EVALUATIONS.load(Relaxed)
 }
 
 /// `$upstrand_NAME`; `data` is the upstrand.
@@ -80,7 +73,7 @@ pub unsafe extern "C" fn dynamic_variable(
         // A running walk keeps its upstrand, even if the sources say another name by now.
         if let Some(walking) = pending(request) {
             if walking.asked_by == data {
-                return give(value, Some(walking.host()));
+                return give(value, Some(ask(walking)));
             }
         }
         match chosen(request, data) {
@@ -114,11 +107,9 @@ fn chosen(request: Request, variable: usize) -> Option<&'static Upstrand> {
             Source::Upstrand(upstrand) => return unsafe { upstrand.as_ref() },
             Source::Literal(_) => return None,
             Source::Variable(index) => {
-                // SAFETY: the index is one of this configuration.
-                let value =
-                    unsafe { ngx_http_get_flushed_variable(request.as_ptr(), *index).as_ref()? };
-                if value.not_found() == 0 && value.len() > 0 {
-                    let upstrand = main.upstrand(value.as_bytes())?;
+                let name = nginx::variable(request, *index);
+                if name.len > 0 {
+                    let upstrand = main.upstrand(bytes(&name))?;
                     // SAFETY: as above.
                     return unsafe { core::ptr::from_ref(upstrand).as_ref() };
                 }
@@ -137,14 +128,14 @@ fn pending<'a>(request: Request) -> Option<&'a mut Walking> {
 /// The upstream's name that the variable is to show. Only a pass that evaluates its URL begins a
 /// walk; anyone else reads without side effects.
 fn host(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_str_t> {
-    let asking = request.upstream().is_some_and(|u| u.is_asking());
     let walking = Walking::of(request);
-    if asking && walking.as_ref().is_none_or(|w| w.phase == Phase::Final) {
+    let is_over = walking.as_ref().is_none_or(|walking| walking.is_over());
+    if is_over && request.upstream().is_some_and(|u| u.is_asking()) {
         return begin(request, upstrand, asked_by);
     }
     if let Some(walking) = walking {
         if walking.is_of(upstrand) {
-            return Some(walking.host());
+            return Some(ask(walking));
         }
     }
     let state = upstrand.memory.state();
@@ -166,5 +157,13 @@ fn begin(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_s
     // No error_page for a failed answer, nor for the final one.
     request.set_flags(Flags::ERROR_PAGE, Flags::ERROR_PAGE);
     subrequest::hold_owner(walking);
-    Some(walking.host())
+    Some(ask(walking))
+}
+
+/// The upstream of the try at hand; nginx is about to look for it if the try has yet to run.
+fn ask(walking: &Walking) -> ngx_str_t {
+    if let (Phase::Pending, Some(member)) = (walking.phase, walking.current()) {
+        shortcut::bring_to_front(walking.request, member.uscf);
+    }
+    walking.host()
 }

@@ -1,18 +1,22 @@
 //! The walk of a request.
 
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use nginx_sys::{
-    ngx_array_create, ngx_array_push, ngx_array_t, ngx_event_t, ngx_http_post_subrequest_t,
-    ngx_http_request_t, ngx_int_t, ngx_pool_cleanup_add, ngx_pool_cleanup_t, ngx_str_t,
-    NGX_LOG_ERR,
+    ngx_array_push, ngx_array_t, ngx_http_post_subrequest_t, ngx_http_request_t, ngx_int_t,
+    ngx_pool_cleanup_add, ngx_pool_cleanup_t, ngx_str_t, NGX_LOG_ERR,
 };
 use walk::{Reason, State, Try, Walk};
 
+use super::deadline::Timer;
 use super::saved::Saved;
 use crate::conf::{Member, Upstrand};
 use crate::nginx::{self, CacheStatus, Request, Text};
+
+/// Tries for which a walk needs no memory of their own.
+const INLINE: usize = 2;
 
 /// How far the try at hand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +71,9 @@ pub struct Walking {
     pub member: usize,
     /// The request is a slice: it stays with its parent's upstream.
     pub pinned: bool,
-    tries: NonNull<ngx_array_t>,
+    tries: ngx_array_t,
+    /// Where the first tries are kept.
+    first_tries: [MaybeUninit<TryRecord>; INLINE],
     /// When the first upstream was chosen, in ms; None: none was yet.
     pub started: Option<u64>,
     /// When the upstream of the try at hand was chosen, in ms.
@@ -92,14 +98,14 @@ pub struct Walking {
     pub post: ngx_http_post_subrequest_t,
     /// The request as it was before the first try.
     pub saved: Saved,
-    /// `next_upstream_timeout`.
-    pub timer: ngx_event_t,
+    /// The timer of `next_upstream_timeout`; NULL: there is none.
+    pub timer: *mut Timer,
     /// An earlier walk of the request, which was intercepted.
     pub previous: *mut Walking,
 }
 
 impl Walking {
-    /// Makes the walk of a request, without a try yet.
+    /// Makes the walk of a request, without a try yet. None: memory is short.
     pub fn begin<'a>(
         request: Request,
         upstrand: &Upstrand,
@@ -107,47 +113,36 @@ impl Walking {
     ) -> Option<&'a mut Walking> {
         let pool = request.pool()?;
         let previous = Walking::find(request).map_or(ptr::null_mut(), ptr::from_mut);
-        // SAFETY: an earlier walk of the same request, in its pool.
-        let intercepted = unsafe { previous.as_ref() }.is_some_and(|walk| walk.intercepted);
-        // SAFETY: the pool is live.
-        let tries = unsafe { ngx_array_create(pool.as_ptr(), 2, size_of::<TryRecord>()) };
-        // SAFETY: zeros are an empty event.
-        let timer: ngx_event_t = unsafe { core::mem::zeroed() };
-        let walking = pool.put(Walking {
-            request,
-            upstrand,
-            asked_by,
-            phase: Phase::Pending,
-            walk: Walk::default(),
-            member: 0,
-            pinned: false,
-            tries: NonNull::new(tries)?,
-            started: None,
-            asked: 0,
-            longest: 0,
-            expired: false,
-            invalid_header: false,
-            unbuffered: false,
-            intercepted,
-            then: None,
-            finalize_request: None,
-            owner: ptr::null_mut(),
-            post: ngx_http_post_subrequest_t {
-                handler: None,
-                data: ptr::null_mut(),
-            },
-            saved: Saved::of(request)?,
-            timer,
-            previous,
-        })?;
+        let place = pool.zeroed::<Walking>(1)?.as_ptr();
+        // SAFETY: fresh memory of the request's pool. It is filled in place, as it is large: what
+        // is not set here is well as zeros (false, 0, None, NULL).
+        let walking = unsafe {
+            ptr::addr_of_mut!((*place).request).write(request);
+            ptr::addr_of_mut!((*place).upstrand).write(upstrand);
+            ptr::addr_of_mut!((*place).phase).write(Phase::Pending);
+            ptr::addr_of_mut!((*place).started).write(None);
+            ptr::addr_of_mut!((*place).then).write(None);
+            Saved::save(request, ptr::addr_of_mut!((*place).saved))?;
+            &mut *place
+        };
+        walking.asked_by = asked_by;
+        walking.tries = ngx_array_t {
+            elts: walking.first_tries.as_mut_ptr().cast(),
+            nelts: 0,
+            size: size_of::<TryRecord>(),
+            nalloc: INLINE,
+            pool: pool.as_ptr(),
+        };
+        walking.previous = previous;
+        // SAFETY: an earlier walk of the same request, in its pool, or NULL.
+        walking.intercepted = unsafe { previous.as_ref() }.is_some_and(|walk| walk.intercepted);
 
         // SAFETY: the pool is live.
         let cleanup = unsafe { ngx_pool_cleanup_add(pool.as_ptr(), 0).as_mut()? };
         cleanup.handler = Some(keep_record);
-        cleanup.data = walking.as_ptr().cast();
-        request.set_ctx(crate::module(), walking.as_ptr().cast());
-        // SAFETY: just made, in the request's pool.
-        Some(unsafe { &mut *walking.as_ptr() })
+        cleanup.data = ptr::from_mut(walking).cast();
+        request.set_ctx(crate::module(), ptr::from_mut(walking).cast());
+        Some(walking)
     }
 
     /// The walk of a request, while nginx has not cleared the request's contexts.
@@ -238,7 +233,7 @@ impl Walking {
         let states = self.states_len();
         // SAFETY: the array is live; a new element of it.
         unsafe {
-            let place = NonNull::new(ngx_array_push(self.tries.as_ptr()))?;
+            let place = NonNull::new(ngx_array_push(&mut self.tries))?;
             place.cast::<TryRecord>().write(TryRecord {
                 member: u32::try_from(next.member).ok()?,
                 first: states,
@@ -253,13 +248,13 @@ impl Walking {
     /// The tries so far.
     pub fn tries(&self) -> &[TryRecord] {
         // SAFETY: an array of tries.
-        unsafe { self.tries.as_ref().as_slice() }
+        unsafe { self.tries.as_slice() }
     }
 
     /// The try at hand.
     pub fn last_try(&mut self) -> Option<&mut TryRecord> {
         // SAFETY: an array of tries.
-        unsafe { self.tries.as_mut().as_slice_mut::<TryRecord>() }.last_mut()
+        unsafe { self.tries.as_slice_mut::<TryRecord>() }.last_mut()
     }
 
     /// The number of servers tried so far.

@@ -7,11 +7,11 @@ use core::ptr::{self, NonNull};
 use nginx_sys::{
     ngx_conf_t, ngx_cycle_t, ngx_http_add_variable, ngx_http_conf_ctx_t,
     ngx_http_get_variable_index, ngx_http_module, ngx_http_upstream_main_conf_t,
-    ngx_http_upstream_module, ngx_http_upstream_srv_conf_t, ngx_http_variable_t, ngx_log_t,
-    ngx_module_t, ngx_parse_time, ngx_str_t, ngx_uint_t, NGX_ERROR, NGX_LOG_EMERG, NGX_LOG_WARN,
+    ngx_http_upstream_srv_conf_t, ngx_http_variable_t, ngx_log_t, ngx_module_t, ngx_parse_time,
+    ngx_str_t, ngx_uint_t, NGX_ERROR, NGX_LOG_EMERG, NGX_LOG_WARN,
 };
 
-use super::{bytes, Pool, SrvConf, Text};
+use super::{bytes, upstream_module, Pool, SrvConf, Text};
 
 /// What a directive's handler returns when all is well.
 pub const CONF_OK: *mut c_char = ptr::null_mut();
@@ -179,9 +179,7 @@ impl Conf {
 
     /// The upstreams that the configuration has so far.
     pub fn upstreams(&self) -> &[*mut ngx_http_upstream_srv_conf_t] {
-        // SAFETY: a static of nginx; its address is taken only.
-        let module = unsafe { &*ptr::addr_of!(ngx_http_upstream_module) };
-        match self.main_conf::<ngx_http_upstream_main_conf_t>(module) {
+        match self.main_conf::<ngx_http_upstream_main_conf_t>(upstream_module()) {
             // SAFETY: an array of pointers to upstreams.
             Ok(umcf) => unsafe { umcf.upstreams.as_slice() },
             Err(_) => &[],
@@ -190,8 +188,7 @@ impl Conf {
 
     /// The `upstream{}` block at hand.
     pub fn upstream(&self) -> ConfResult<SrvConf> {
-        // SAFETY: as in upstreams().
-        let module = unsafe { &*ptr::addr_of!(ngx_http_upstream_module) };
+        let module = upstream_module();
         let confs = self.ctx().map_or(ptr::null_mut(), |ctx| ctx.srv_conf);
         // SAFETY: srv_conf has a place for each HTTP module.
         unsafe {

@@ -20,7 +20,7 @@ pub use probe::bindings_fit;
 pub use request::{Flags, Request};
 pub use text::{bytes, lowercase, string, Text};
 pub use upstream::{CacheStatus, SrvConf, Upstream};
-pub use value::Value;
+pub use value::{variable, Value};
 
 use nginx_sys::{ngx_int_t, NGX_DONE, NGX_ERROR, NGX_OK};
 
@@ -47,4 +47,10 @@ pub fn random() -> u64 {
 pub fn cycle_log() -> *mut nginx_sys::ngx_log_t {
     // SAFETY: nginx has a cycle before it calls any module.
     unsafe { (*nginx_sys::ngx_cycle).log }
+}
+
+/// nginx's own module of upstreams.
+pub fn upstream_module() -> &'static nginx_sys::ngx_module_t {
+    // SAFETY: a static of nginx, whose indices are set before any configuration is read.
+    unsafe { &*core::ptr::addr_of!(nginx_sys::ngx_http_upstream_module) }
 }

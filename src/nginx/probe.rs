@@ -65,17 +65,13 @@ pub fn bindings_fit() -> bool {
             10 => event.eof / set_eof as ngx_event_t,
             11 => event.error / set_error as ngx_event_t,
             12 => connection.error / set_error as ngx_connection_t,
-            13 => value.len / set_len as ngx_variable_value_t,
-            14 => value.valid / set_valid as ngx_variable_value_t,
-            15 => value.no_cacheable / set_no_cacheable as ngx_variable_value_t,
-            16 => value.not_found / set_not_found as ngx_variable_value_t,
-            17 => server.backup / set_backup as ngx_http_upstream_server_t,
-            18 => upstream.cache_status / set_cache_status as ngx_http_upstream_t,
+            13 => value.no_cacheable / set_no_cacheable as ngx_variable_value_t,
+            14 => value.not_found / set_not_found as ngx_variable_value_t,
+            15 => server.backup / set_backup as ngx_http_upstream_server_t,
         );
         // SAFETY: any bytes are a room.
         let left = unsafe { any.room }.iter().any(|byte| *byte != 0);
-        let seen = if n == 18 { 7 } else { 1 };
-        fits &= view == Some((size, seen)) && !left;
+        fits &= view == Some((size, 1)) && !left;
     }
     fits
 }

@@ -14,6 +14,7 @@ use super::{Pool, Upstream, OK};
 extern "C" {
     fn ngx_http_cu_flags(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_flags(r: *mut ngx_http_request_t, mask: ngx_uint_t, flags: ngx_uint_t);
+    fn ngx_http_cu_cached(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_count(r: *mut ngx_http_request_t, n: ngx_int_t);
 }
 
@@ -128,6 +129,12 @@ impl Request {
     pub fn flags(self) -> Flags {
         // SAFETY: the request is live.
         Flags(unsafe { ngx_http_cu_flags(self.as_ptr()) })
+    }
+
+    /// Whether the answer came out of a cache: one flag alone, as it is asked for on each answer.
+    pub fn is_cached(self) -> bool {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_cached(self.as_ptr()) != 0 }
     }
 
     /// Sets those of `mask` to what they are in `flags`.

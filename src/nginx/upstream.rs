@@ -5,10 +5,14 @@ use core::ptr::NonNull;
 
 use nginx_sys::{
     ngx_http_upstream_conf_t, ngx_http_upstream_server_t, ngx_http_upstream_srv_conf_t,
-    ngx_http_upstream_t, ngx_module_t, NGX_HTTP_UPSTREAM_CREATE,
+    ngx_http_upstream_t, ngx_module_t, ngx_uint_t, NGX_HTTP_UPSTREAM_CREATE,
 };
 
 use super::bytes;
+
+extern "C" {
+    fn ngx_http_cu_cache_status(u: *mut ngx_http_upstream_t) -> ngx_uint_t;
+}
 
 /// The upstream side of a request (`r->upstream`).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,10 +74,8 @@ impl Upstream {
 
     /// What the cache was to the answer.
     pub fn cache_status(self) -> CacheStatus {
-        #[cfg(ngx_feature = "http_cache")]
-        return self.fields().cache_status() as CacheStatus;
-        #[cfg(not(ngx_feature = "http_cache"))]
-        return 0;
+        // SAFETY: it lives in the request's pool.
+        unsafe { ngx_http_cu_cache_status(self.as_ptr()) as CacheStatus }
     }
 }
 

@@ -1,8 +1,13 @@
 //! Values of variables.
 
-use core::ptr;
+use nginx_sys::{ngx_http_get_flushed_variable, ngx_str_t, ngx_uint_t, ngx_variable_value_t};
 
-use nginx_sys::{ngx_str_t, ngx_variable_value_t};
+use super::Request;
+
+extern "C" {
+    fn ngx_http_cu_set_value(v: *mut ngx_variable_value_t, text: *const ngx_str_t);
+    fn ngx_http_cu_value(v: *mut ngx_variable_value_t) -> ngx_str_t;
+}
 
 /// The place that a variable's value goes to.
 pub struct Value<'a>(&'a mut ngx_variable_value_t);
@@ -24,24 +29,32 @@ impl<'a> Value<'a> {
         if text.len > LONGEST {
             return self.not_found();
         }
-        self.0.data = text.data;
-        self.0.set_len(text.len as u32);
-        self.0.set_valid(1);
-        self.0.set_no_cacheable(0);
-        self.0.set_not_found(0);
+        // SAFETY: nginx's own value, and a string.
+        unsafe { ngx_http_cu_set_value(self.0, &text) };
     }
 
     /// There is no value.
     pub fn not_found(self) {
-        self.0.data = ptr::null_mut();
-        self.0.set_len(0);
-        self.0.set_valid(0);
-        self.0.set_no_cacheable(0);
+        // SAFETY: as above.
+        unsafe { ngx_http_cu_set_value(self.0, &ngx_str_t::empty()) };
         self.0.set_not_found(1);
     }
 
     /// The value is to be made anew whenever it is asked for, as that of a `volatile` map.
     pub fn never_cache(self) {
         self.0.set_no_cacheable(1);
+    }
+}
+
+/// The value of a variable for a request, by the variable's index: made anew if the variable is
+/// not to be cached. Empty if there is none.
+pub fn variable(request: Request, index: ngx_uint_t) -> ngx_str_t {
+    // SAFETY: the index is one of the configuration that serves the request.
+    unsafe {
+        let value = ngx_http_get_flushed_variable(request.as_ptr(), index);
+        if value.is_null() {
+            return ngx_str_t::empty();
+        }
+        ngx_http_cu_value(value)
     }
 }

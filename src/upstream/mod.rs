@@ -22,6 +22,8 @@ use singlets::Singlet;
 pub struct UpstreamConf {
     /// `peer.init` of the upstream, if it is a member of an upstrand and ours is in its place.
     pub member_init: ngx_http_upstream_init_peer_pt,
+    /// The upstream's number in nginx's list, as the configuration made it.
+    pub number: usize,
     /// `extend_single_peers` is given.
     extended: bool,
     /// `peer.init_upstream` and `peer.init` that ours wrap for `extend_single_peers`.

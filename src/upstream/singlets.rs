@@ -10,18 +10,19 @@ use std::collections::HashSet;
 use nginx_sys::{
     ngx_array_create, ngx_array_push, ngx_command_t, ngx_conf_set_msec_slot, ngx_conf_set_num_slot,
     ngx_conf_t, ngx_http_conf_ctx_t, ngx_http_max_module, ngx_http_module_t, ngx_http_upstream_add,
-    ngx_http_upstream_init_pt, ngx_http_upstream_init_round_robin, ngx_http_upstream_module,
-    ngx_http_upstream_server_t, ngx_http_upstream_srv_conf_t, ngx_int_t, ngx_module_t,
-    ngx_pagesize, ngx_shared_memory_add, ngx_shm_zone_t, ngx_str_t, ngx_uint_t, ngx_url_t,
-    NGX_HTTP_MODULE, NGX_HTTP_UPSTREAM_BACKUP, NGX_HTTP_UPSTREAM_CREATE, NGX_HTTP_UPSTREAM_DOWN,
-    NGX_HTTP_UPSTREAM_FAIL_TIMEOUT, NGX_HTTP_UPSTREAM_MAX_CONNS, NGX_HTTP_UPSTREAM_MAX_FAILS,
-    NGX_HTTP_UPSTREAM_WEIGHT, NGX_HTTP_UPS_CONF,
+    ngx_http_upstream_init_pt, ngx_http_upstream_init_round_robin, ngx_http_upstream_server_t,
+    ngx_http_upstream_srv_conf_t, ngx_int_t, ngx_module_t, ngx_pagesize, ngx_shared_memory_add,
+    ngx_shm_zone_t, ngx_str_t, ngx_uint_t, ngx_url_t, NGX_HTTP_MODULE, NGX_HTTP_UPSTREAM_BACKUP,
+    NGX_HTTP_UPSTREAM_CREATE, NGX_HTTP_UPSTREAM_DOWN, NGX_HTTP_UPSTREAM_FAIL_TIMEOUT,
+    NGX_HTTP_UPSTREAM_MAX_CONNS, NGX_HTTP_UPSTREAM_MAX_FAILS, NGX_HTTP_UPSTREAM_WEIGHT,
+    NGX_HTTP_UPS_CONF,
 };
 
 use super::extend::is_resolved;
 use super::{conf_of, fake};
 use crate::nginx::{
-    bytes, guard, lowercase, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK, ERROR,
+    bytes, guard, lowercase, upstream_module, Conf, ConfResult, Place, Refused, SrvConf, Text,
+    CONF_OK, ERROR,
 };
 
 /// The method lets servers change at run time.
@@ -168,11 +169,7 @@ fn declare(conf: Conf, name: &[u8], singlet: Singlet) -> ConfResult {
     let modules = unsafe { ngx_http_max_module };
     let confs = pool.zeroed::<*mut c_void>(modules).ok_or(Refused::Logged)?;
     uscf.fields_mut().srv_conf = confs.as_ptr();
-    // SAFETY: a static of nginx, of which only the index is read.
-    uscf.set_conf(
-        unsafe { &*ptr::addr_of!(ngx_http_upstream_module) },
-        uscf.as_ptr().cast(),
-    );
+    uscf.set_conf(upstream_module(), uscf.as_ptr().cast());
     for module in upstream_modules(conf) {
         // SAFETY: a HTTP module's ctx is a ngx_http_module_t.
         let create = unsafe { (*module.ctx.cast::<ngx_http_module_t>()).create_srv_conf };

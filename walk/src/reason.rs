@@ -1,7 +1,5 @@
 //! Why a walk moved on after a try, or ended with it.
 
-use core::fmt;
-
 /// What `$upstrand_reason` says of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -29,12 +27,13 @@ pub enum Reason {
     Aborted,
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self {
+impl Reason {
+    /// The word for it; that of `Http` lacks the status.
+    pub fn word(self) -> &'static str {
+        match self {
             Reason::Running => "running",
             Reason::Final => "final",
-            Reason::Http(status) => return write!(f, "http_{status:03}"),
+            Reason::Http(_) => "http",
             Reason::Error => "error",
             Reason::Timeout => "timeout",
             Reason::Deadline => "deadline",
@@ -43,7 +42,6 @@ impl fmt::Display for Reason {
             Reason::Unbuffered => "unbuffered",
             Reason::Exhausted => "exhausted",
             Reason::Aborted => "aborted",
-        };
-        f.write_str(word)
+        }
     }
 }

@@ -11,6 +11,10 @@ use crate::{Plan, Tier};
 /// an upper bound on how late a mark's end is noticed, and on how often a large tier is scanned.
 const RESCAN: u64 = 20;
 
+/// A tier is looked at again after this long, in ms, whatever is known: when one worker marks a
+/// member while another one reckons, the latter may not see it.
+const RECHECK: u64 = 1000;
+
 const WORD: usize = 64;
 
 /// Words of a bit set over `members`.
@@ -34,7 +38,7 @@ pub struct MemberState {
 pub struct TierState {
     /// Walks that entered the tier, plus where the first one started.
     turn: AtomicU64,
-    /// Until this time, in ms, no mark of the tier needs a look; at most `RESCAN` too late.
+    /// Until this time, in ms, no mark of the tier needs a look.
     earliest: AtomicU64,
 }
 
@@ -147,6 +151,19 @@ impl State<'_> {
         let tier = plan.tiers.get(index)?;
         let state = self.tiers.get(index)?;
         let expired = now >= state.earliest.load(Relaxed);
+        let next = start.saturating_add(pos);
+        if !expired && next < tier.len {
+            let member = tier.first.saturating_add(next);
+            if !self.is_marked(member) {
+                return Some((
+                    Pick {
+                        member,
+                        probe: false,
+                    },
+                    pos,
+                ));
+            }
+        }
 
         // The order of visiting is at most two runs of members: from the start to the end of the
         // tier, and from its first member to the start.
@@ -191,13 +208,22 @@ impl State<'_> {
     }
 
     fn first_unmarked(&self, from: usize, to: usize) -> Option<usize> {
+        self.first_bit(from, to, |word| !word)
+    }
+
+    fn first_marked(&self, from: usize, to: usize) -> Option<usize> {
+        self.first_bit(from, to, |word| word)
+    }
+
+    /// The first member of `from..to` whose bit is set in what `view` makes of the words.
+    fn first_bit(&self, from: usize, to: usize, view: impl Fn(u64) -> u64) -> Option<usize> {
         let mut at = from;
         while at < to {
-            let word = self.marked.get(at >> 6)?.load(Relaxed);
-            let free = !word & u64::MAX.wrapping_shl(low_bits(at));
+            let word = view(self.marked.get(at >> 6)?.load(Relaxed));
+            let bits = word & u64::MAX.wrapping_shl(low_bits(at));
             let base = at & !63;
-            if free != 0 {
-                let found = base.saturating_add(free.trailing_zeros() as usize);
+            if bits != 0 {
+                let found = base.saturating_add(bits.trailing_zeros() as usize);
                 return (found < to).then_some(found);
             }
             at = base.saturating_add(WORD);
@@ -213,35 +239,44 @@ impl State<'_> {
         now: u64,
         claim: bool,
     ) -> Option<usize> {
-        (from..to).find(|&member| {
-            let Some(state) = self.members.get(member) else {
-                return false;
-            };
+        let mut at = self.first_marked(from, to);
+        while let Some(member) = at {
+            let state = self.members.get(member)?;
             let until = state.until.load(Relaxed);
-            if until > now || !self.is_marked(member) {
-                return false;
+            if until <= now {
+                let next = now.saturating_add(plan.interval(member));
+                if !claim
+                    || state
+                        .until
+                        .compare_exchange(until, next, Relaxed, Relaxed)
+                        .is_ok()
+                {
+                    return Some(member);
+                }
             }
-            let next = now.saturating_add(plan.interval(member));
-            !claim
-                || state
-                    .until
-                    .compare_exchange(until, next, Relaxed, Relaxed)
-                    .is_ok()
-        })
+            at = self.first_marked(member.saturating_add(1), to);
+        }
+        None
     }
 
     fn reckon_earliest(&self, tier: &Tier, state: &TierState, now: u64) {
         let old = state.earliest.load(Relaxed);
         let end = tier.first.saturating_add(tier.len);
-        let new = (tier.first..end)
-            .filter(|&member| self.is_marked(member))
-            .map(|member| self.until(member))
-            .filter(|&until| until > now)
-            .min()
-            .unwrap_or(u64::MAX)
-            .min(now.saturating_add(RESCAN));
-        // Another worker may have marked a member meanwhile: RESCAN bounds what that can cost.
-        let _ = state.earliest.compare_exchange(old, new, Relaxed, Relaxed);
+        let mut earliest = now.saturating_add(RECHECK);
+        let mut at = self.first_marked(tier.first, end);
+        while let Some(member) = at {
+            let until = self.until(member);
+            let until = if until > now {
+                until
+            } else {
+                now.saturating_add(RESCAN)
+            };
+            earliest = earliest.min(until);
+            at = self.first_marked(member.saturating_add(1), end);
+        }
+        let _ = state
+            .earliest
+            .compare_exchange(old, earliest, Relaxed, Relaxed);
     }
 }
 

@@ -310,10 +310,10 @@ mod tests {
 
     #[test]
     fn reasons() {
-        assert_eq!(Answer::Own(502).reason().to_string(), "http_502");
-        assert_eq!(Answer::Made(502).reason().to_string(), "error");
-        assert_eq!(Answer::InvalidHeader.reason().to_string(), "error");
-        assert_eq!(Answer::Made(504).reason().to_string(), "timeout");
-        assert_eq!(Answer::Made(500).reason().to_string(), "http_500");
+        assert_eq!(Answer::Own(502).reason(), Reason::Http(502));
+        assert_eq!(Answer::Made(502).reason(), Reason::Error);
+        assert_eq!(Answer::InvalidHeader.reason(), Reason::Error);
+        assert_eq!(Answer::Made(504).reason(), Reason::Timeout);
+        assert_eq!(Answer::Made(500).reason(), Reason::Http(500));
     }
 }

@@ -1,0 +1,73 @@
+//! nginx looks for the upstream that a URL names by comparing the name with that of each upstream
+//! in its list. Before a pass is given a name, the upstream is brought to the front of the list.
+//!
+//! This is sound because the answer of the search does not depend on the order: a name and a port
+//! are those of one entry at most (`ngx_http_upstream_add()` sees to it). The list is the worker's
+//! own, and whoever else walks it at run time finds the same entries in another order.
+
+use core::cell::RefCell;
+
+use nginx_sys::{ngx_http_upstream_main_conf_t, ngx_http_upstream_srv_conf_t};
+
+use crate::conf::MainConf;
+use crate::nginx::{upstream_module, Conf, Request, SrvConf};
+use crate::upstream::conf_of;
+
+/// Which upstream stands where in nginx's list; both are numbered as in the configuration.
+#[derive(Default)]
+pub struct Places(RefCell<Lists>);
+
+#[derive(Default)]
+struct Lists {
+    place_of: Vec<usize>,
+    upstream_at: Vec<usize>,
+}
+
+impl Places {
+    /// The list as the configuration made it.
+    pub fn new(conf: Conf) -> Places {
+        let all: Vec<usize> = (0..conf.upstreams().len()).collect();
+        Places(RefCell::new(Lists {
+            place_of: all.clone(),
+            upstream_at: all,
+        }))
+    }
+}
+
+/// Brings an upstream to the front of nginx's list.
+pub fn bring_to_front(request: Request, uscf: SrvConf) {
+    let Some(number) = conf_of(uscf).map(|own| own.number) else {
+        return;
+    };
+    let main: Option<&MainConf> = request.main_conf(crate::module());
+    let list: Option<&ngx_http_upstream_main_conf_t> = request.main_conf(upstream_module());
+    if let (Some(main), Some(list)) = (main, list) {
+        // SAFETY: an array of upstreams, which nobody is walking while a variable is evaluated.
+        let list: &mut [*mut ngx_http_upstream_srv_conf_t] = unsafe {
+            core::slice::from_raw_parts_mut(list.upstreams.elts.cast(), list.upstreams.nelts)
+        };
+        if let Ok(mut lists) = main.places.0.try_borrow_mut() {
+            swap(&mut lists, list, number, uscf);
+        }
+    }
+}
+
+fn swap(
+    lists: &mut Lists,
+    list: &mut [*mut ngx_http_upstream_srv_conf_t],
+    number: usize,
+    uscf: SrvConf,
+) -> Option<()> {
+    let place = *lists.place_of.get(number)?;
+    // Whatever another module may have done to the list: no swap on a wrong guess.
+    if place == 0 || *list.get(place)? != uscf.as_ptr() {
+        return None;
+    }
+    let first = *lists.upstream_at.first()?;
+    list.swap(0, place);
+    *lists.place_of.get_mut(number)? = 0;
+    *lists.place_of.get_mut(first)? = place;
+    *lists.upstream_at.get_mut(0)? = number;
+    *lists.upstream_at.get_mut(place)? = first;
+    Some(())
+}
