@@ -196,6 +196,7 @@ unsafe extern "C" fn postconfiguration(cf: *mut ngx_conf_t) -> ngx_int_t {
     configure(cf, |conf| {
         let main: &mut MainConf = conf.main_conf(module())?;
         engine::install_filter();
+        engine::install_body_filter();
         if main.upstrands.is_empty() {
             // Names of upstreams, headers and variables are nginx's own business then.
             return conf::resolve_literals(conf, main);

@@ -141,6 +141,8 @@ ngx_http_cu_probe(ngx_uint_t n, void *p)
     CU_BIT(13, ngx_http_variable_value_t, no_cacheable, 1)
     CU_BIT(14, ngx_http_variable_value_t, not_found, 1)
     CU_BIT(15, ngx_http_upstream_server_t, backup, 1)
+    CU_BIT(16, ngx_buf_t, memory, 1)
+    CU_BIT(17, ngx_buf_t, last_buf, 1)
     default:
         return 0;
     }

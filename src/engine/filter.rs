@@ -98,6 +98,7 @@ fn arrived(walking: &mut Walking) -> Next {
             walking.record(answer.reason());
             walking.then = Some(Then::Try(next));
             walking.unbuffered = request.flags().has(Flags::REQUEST_BODY_NO_BUFFERING);
+            walking.resend = walking.unbuffered && body::was_sent(walking, upstream);
             return Next::Left(reentry::leave(walking, upstream, kind));
         }
         Err(reason) => reason,
@@ -192,7 +193,7 @@ fn verdict(
     if sent && request.is_non_idempotent() && !upstrand.failures.non_idempotent() {
         return Err(Reason::NonIdempotent);
     }
-    if sent && request.flags().has(Flags::REQUEST_BODY_NO_BUFFERING) {
+    if sent && body::is_lost(walking, upstream) {
         return Err(Reason::Unbuffered);
     }
     let limit = upstrand.plan.tries;

@@ -13,6 +13,7 @@ mod body;
 mod clones;
 mod deadline;
 mod derived;
+mod drain;
 mod filter;
 mod intercept;
 mod peer;
@@ -24,6 +25,7 @@ mod variable;
 mod walking;
 
 pub use accel::wrap_accel_redirect;
+pub use body::install as install_body_filter;
 pub use derived::wrap_cached_variables;
 pub use filter::install as install_filter;
 pub use peer::wrap_members;

@@ -6,8 +6,8 @@ use nginx_sys::{
 };
 
 use super::filter::Kind;
-use super::intercept;
 use super::walking::{Phase, Then, Walking};
+use super::{drain, intercept};
 use crate::nginx::{guard, Flags, Request, Upstream, DONE, ERROR, OK};
 
 /// Drops the answer at hand without sending anything, from inside the header filter, and has
@@ -20,7 +20,7 @@ pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t
         fields.set_store(0);
         fields.set_upgrade(0);
         if kind.alive {
-            keep_connection(upstream);
+            keep_connection(request, upstream);
         }
         // Whoever called the filter gives one reference back on NGX_DONE; after a cached answer
         // nobody does.
@@ -38,9 +38,9 @@ pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t
     DONE
 }
 
-/// Leaves the connection open for reuse if the whole answer is in the buffer: the gateway module's
-/// own reading of the body says whether it is.
-fn keep_connection(upstream: Upstream) {
+/// Leaves the connection open for reuse if the whole answer is in the buffer, or its end near: the
+/// gateway module's own reading of the body says what is there.
+fn keep_connection(request: Request, upstream: Upstream) {
     let fields = upstream.fields();
     let (Some(init), Some(filter)) = (fields.input_filter_init, fields.input_filter) else {
         return;
@@ -59,8 +59,12 @@ fn keep_connection(upstream: Upstream) {
             upstream.fields_mut().buffer.last = pos;
             rc = filter(ctx, isize::try_from(there).unwrap_or(0));
         }
-        if rc != OK || upstream.fields().length != 0 {
-            upstream.fields_mut().set_keepalive(0);
+        if rc == OK && upstream.fields().length == 0 {
+            return;
+        }
+        upstream.fields_mut().set_keepalive(0);
+        if rc == OK {
+            drain::take_over(request, upstream);
         }
     }
 }

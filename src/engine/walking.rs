@@ -10,6 +10,7 @@ use nginx_sys::{
 };
 use walk::{Reason, State, Try, Walk};
 
+use super::body::Kept;
 use super::deadline::Timer;
 use super::saved::Saved;
 use crate::conf::{Member, Upstrand};
@@ -84,8 +85,12 @@ pub struct Walking {
     pub expired: bool,
     /// nginx's 502 of the try at hand comes from an answer that could not be parsed.
     pub invalid_header: bool,
-    /// The body was unbuffered in a try that sent nothing: the next one must read it so, too.
+    /// The body was unbuffered in the last try: the next one must read it so, too.
     pub unbuffered: bool,
+    /// Something of that body was sent: what was kept of it is to be sent again.
+    pub resend: bool,
+    /// What was kept of that body.
+    pub kept: Kept,
     /// The answer of the walk, or of an earlier one of the request, was intercepted.
     pub intercepted: bool,
     /// What comes after a dropped answer.

@@ -3,8 +3,8 @@
 use core::mem::MaybeUninit;
 
 use nginx_sys::{
-    ngx_connection_t, ngx_event_t, ngx_http_upstream_headers_in_t, ngx_http_upstream_server_t,
-    ngx_http_upstream_t, ngx_uint_t, ngx_variable_value_t,
+    ngx_buf_t, ngx_connection_t, ngx_event_t, ngx_http_upstream_headers_in_t,
+    ngx_http_upstream_server_t, ngx_http_upstream_t, ngx_uint_t, ngx_variable_value_t,
 };
 
 extern "C" {
@@ -18,6 +18,7 @@ union AnyStruct {
     connection: ngx_connection_t,
     value: ngx_variable_value_t,
     server: ngx_http_upstream_server_t,
+    buf: ngx_buf_t,
     room: [u8; 4096],
 }
 
@@ -68,6 +69,8 @@ pub fn bindings_fit() -> bool {
             13 => value.no_cacheable / set_no_cacheable as ngx_variable_value_t,
             14 => value.not_found / set_not_found as ngx_variable_value_t,
             15 => server.backup / set_backup as ngx_http_upstream_server_t,
+            16 => buf.memory / set_memory as ngx_buf_t,
+            17 => buf.last_buf / set_last_buf as ngx_buf_t,
         );
         // SAFETY: any bytes are a room.
         let left = unsafe { any.room }.iter().any(|byte| *byte != 0);

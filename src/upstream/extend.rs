@@ -16,7 +16,9 @@ use nginx_sys::{
 };
 
 use super::{conf_of, fake};
-use crate::nginx::{guard, Conf, ConfResult, Refused, Request, SrvConf, CONF_OK, ERROR, OK};
+use crate::nginx::{
+    guard, Conf, ConfResult, Refused, Request, SrvConf, Upstream, CONF_OK, ERROR, OK,
+};
 
 /// `extend_single_peers;`
 ///
@@ -148,6 +150,7 @@ pub fn is_resolved(_server: &ngx_http_upstream_server_t) -> bool {
 #[derive(Clone, Copy)]
 struct ExtendedPeer {
     request: Request,
+    upstream: Upstream,
     data: *mut c_void,
     get: ngx_event_get_peer_pt,
     free: ngx_event_free_peer_pt,
@@ -184,6 +187,7 @@ fn wrap_peer(request: Request) -> Option<()> {
     let peer = &mut upstream.fields_mut().peer;
     let wrapped = request.pool()?.put(ExtendedPeer {
         request,
+        upstream,
         data: peer.data,
         get: peer.get,
         free: peer.free,
@@ -234,7 +238,7 @@ unsafe extern "C" fn free_peer(
         };
         // nginx does not mark the last server of an upstream that it tries for a status: its
         // answer is the client's. For a lone one that would be never.
-        let state = if state == 0 && failed_by_status(peer.request) {
+        let state = if state == 0 && failed_by_status(peer.request, peer.upstream) {
             NGX_PEER_FAILED as ngx_uint_t
         } else {
             state
@@ -248,10 +252,7 @@ unsafe extern "C" fn free_peer(
 
 /// Whether `proxy_next_upstream` calls the answer a failure, by the rule of
 /// `ngx_http_upstream_test_next()`.
-fn failed_by_status(request: Request) -> bool {
-    let Some(upstream) = request.upstream() else {
-        return false;
-    };
+fn failed_by_status(request: Request, upstream: Upstream) -> bool {
     let mut mask = match upstream.fields().headers_in.status_n {
         429 => NGX_HTTP_UPSTREAM_FT_HTTP_429,
         500 => NGX_HTTP_UPSTREAM_FT_HTTP_500,
