@@ -81,12 +81,12 @@ fn is_near(upstream: Upstream, left: usize) -> bool {
     let plain_writer = fields
         .output
         .output_filter
-        .is_some_and(|f| f as *const () as usize == ngx_chain_writer as *const () as usize);
+        .is_some_and(|f| ptr::eq(f as *const (), ngx_chain_writer as *const ()));
     let unread = (fields.buffer.last as usize).saturating_sub(fields.buffer.pos as usize);
     let length = usize::try_from(fields.headers_in.content_length_n).unwrap_or(0);
     bytes(&conf.module) == b"proxy"
         && plain_writer
-        && connection.pool != ptr::null_mut()
+        && !connection.pool.is_null()
         && fields.peer.free.is_some()
         && left > 0
         && left <= conf.buffer_size

@@ -7,10 +7,6 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::{Plan, Tier};
 
-/// Marks that are over but not in the way of a walk are looked for again after this long, in ms:
-/// an upper bound on how late a mark's end is noticed, and on how often a large tier is scanned.
-const RESCAN: u64 = 20;
-
 /// A tier is looked at again after this long, in ms, whatever is known: when one worker marks a
 /// member while another one reckons, the latter may not see it.
 const RECHECK: u64 = 1000;
@@ -150,6 +146,7 @@ impl State<'_> {
     ) -> Option<(Pick, usize)> {
         let tier = plan.tiers.get(index)?;
         let state = self.tiers.get(index)?;
+        // Whether some mark of the tier may be over.
         let expired = now >= state.earliest.load(Relaxed);
         let next = start.saturating_add(pos);
         if !expired && next < tier.len {
@@ -173,6 +170,7 @@ impl State<'_> {
             (pos.max(split).saturating_sub(split), start, split),
         ];
         let mut found = None;
+        let mut passed_by = false;
         for (from, to, offset) in runs {
             let from = tier.first.saturating_add(from);
             let to = tier.first.saturating_add(to);
@@ -186,6 +184,7 @@ impl State<'_> {
                     };
                     return Some((pick, position(tier, start, split, offset, member)));
                 }
+                passed_by |= from < end;
             }
             if let Some(member) = free {
                 let pick = Pick {
@@ -196,7 +195,8 @@ impl State<'_> {
                 break;
             }
         }
-        if expired && claim {
+        // Marks that are over but not in the way are nobody's concern: no look at the whole tier.
+        if passed_by && claim {
             self.reckon_earliest(tier, state, now);
         }
         found
@@ -265,13 +265,7 @@ impl State<'_> {
         let mut earliest = now.saturating_add(RECHECK);
         let mut at = self.first_marked(tier.first, end);
         while let Some(member) = at {
-            let until = self.until(member);
-            let until = if until > now {
-                until
-            } else {
-                now.saturating_add(RESCAN)
-            };
-            earliest = earliest.min(until);
+            earliest = earliest.min(self.until(member));
             at = self.first_marked(member.saturating_add(1), end);
         }
         let _ = state

@@ -1,0 +1,336 @@
+//! Walks against a plain model of the rules, on random plans, marks and times. The seed of a
+//! failure is printed; `WALK_SEED` runs one seed alone, `WALK_ROUNDS` sets how many are run.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::collections::HashSet;
+use std::env;
+use std::sync::atomic::AtomicU64;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use walk::{member_words, MemberState, Order, Plan, State, TierState, Try, Walk};
+
+struct Memory {
+    tiers: Vec<TierState>,
+    members: Vec<MemberState>,
+    marked: Vec<AtomicU64>,
+}
+
+impl Memory {
+    fn of(plan: &Plan) -> Memory {
+        let members = plan.intervals.len();
+        Memory {
+            tiers: plan.tiers.iter().map(|_| TierState::default()).collect(),
+            members: (0..members).map(|_| MemberState::default()).collect(),
+            marked: (0..member_words(members))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+        }
+    }
+
+    fn state(&self) -> State<'_> {
+        State {
+            tiers: &self.tiers,
+            members: &self.members,
+            marked: &self.marked,
+        }
+    }
+}
+
+fn plan(ranks: &[u32], interval: u64, order: Order) -> Plan {
+    Plan::new(ranks, vec![interval; ranks.len()], order, 0)
+}
+
+fn all(plan: &Plan, memory: &Memory, now: u64) -> Vec<Try> {
+    let mut walk = Walk::default();
+    let mut tries = Vec::new();
+    while let Some(next) = walk.next(plan, &memory.state(), now, || 0) {
+        tries.push(next);
+        assert!(tries.len() <= plan.intervals.len(), "the walk does not end");
+    }
+    tries
+}
+
+fn members(tries: &[Try]) -> Vec<usize> {
+    tries.iter().map(|t| t.member).collect()
+}
+
+const PER_REQUEST: Order = Order {
+    start_random: false,
+    per_request: true,
+};
+
+#[test]
+fn tiers_are_walked_in_order_and_wrap_around_from_the_turn() {
+    let plan = plan(&[0, 0, 0, 1, 1, 7], 0, Order::default());
+    let memory = Memory::of(&plan);
+    assert_eq!(members(&all(&plan, &memory, 1)), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(members(&all(&plan, &memory, 1)), [1, 2, 0, 4, 3, 5]);
+    assert_eq!(members(&all(&plan, &memory, 1)), [2, 0, 1, 3, 4, 5]);
+}
+
+#[test]
+fn turns_are_fair() {
+    let plan = plan(&[0; 5], 0, Order::default());
+    let memory = Memory::of(&plan);
+    let mut first = [0; 5];
+    for _ in 0..100 {
+        let next = Walk::default()
+            .next(&plan, &memory.state(), 1, || 0)
+            .unwrap();
+        first[next.member] += 1;
+    }
+    assert_eq!(first, [20; 5]);
+}
+
+#[test]
+fn a_higher_tier_takes_a_turn_only_when_it_is_entered() {
+    let plan = plan(&[0, 1, 1], 0, Order::default());
+    let memory = Memory::of(&plan);
+    for _ in 0..3 {
+        Walk::default().next(&plan, &memory.state(), 1, || 0);
+    }
+    assert_eq!(members(&all(&plan, &memory, 1)), [0, 1, 2]);
+    assert_eq!(members(&all(&plan, &memory, 1)), [0, 2, 1]);
+}
+
+#[test]
+fn per_request_takes_no_turns() {
+    let plan = plan(&[0, 0, 1, 1], 0, PER_REQUEST);
+    let memory = Memory::of(&plan);
+    for _ in 0..3 {
+        assert_eq!(members(&all(&plan, &memory, 1)), [0, 1, 2, 3]);
+    }
+}
+
+#[test]
+fn a_random_start_is_drawn_for_each_walk() {
+    let order = Order {
+        start_random: true,
+        per_request: true,
+    };
+    let plan = plan(&[0, 0, 0], 0, order);
+    let memory = Memory::of(&plan);
+    for draw in 0..9u64 {
+        let next = Walk::default()
+            .next(&plan, &memory.state(), 1, || draw)
+            .unwrap();
+        assert_eq!(next.member as u64, draw % 3);
+    }
+}
+
+#[test]
+fn a_mark_is_passed_by_until_it_is_over_and_then_probed_once() {
+    let plan = plan(&[0, 0], 100, PER_REQUEST);
+    let memory = Memory::of(&plan);
+    memory.state().mark(&plan, 0, 150);
+    assert_eq!(members(&all(&plan, &memory, 149)), [1]);
+
+    let mut first = Walk::default();
+    let probe = first.next(&plan, &memory.state(), 150, || 0).unwrap();
+    assert!(probe.probe && probe.member == 0);
+    let other = Walk::default()
+        .next(&plan, &memory.state(), 150, || 0)
+        .unwrap();
+    assert!(!other.probe && other.member == 1, "a second probe");
+    // The probe goes on with the others, if its answer was bad.
+    assert_eq!(
+        first
+            .next(&plan, &memory.state(), 160, || 0)
+            .unwrap()
+            .member,
+        1
+    );
+    // An answer that never came is asked for again after another interval.
+    let again = Walk::default()
+        .next(&plan, &memory.state(), 250, || 0)
+        .unwrap();
+    assert!(again.probe && again.member == 0);
+}
+
+#[test]
+fn a_good_answer_ends_the_mark_unless_the_mark_is_younger_than_the_question() {
+    let plan = plan(&[0, 0], 100, PER_REQUEST);
+    let memory = Memory::of(&plan);
+    memory.state().mark(&plan, 0, 200);
+    memory.state().clear(0, 100, 99);
+    assert!(memory.state().is_marked(0));
+    memory.state().clear(0, 100, 100);
+    assert!(!memory.state().is_marked(0));
+}
+
+#[test]
+fn when_all_are_marked_the_walk_goes_through_all_and_says_so_once() {
+    let plan = plan(&[0, 0, 1], 1000, Order::default());
+    let memory = Memory::of(&plan);
+    for member in 0..3 {
+        memory.state().mark(&plan, member, 1000);
+    }
+    let tries = all(&plan, &memory, 10);
+    assert_eq!(members(&tries), [0, 1, 2]);
+    assert_eq!(
+        tries.iter().map(|t| t.last_resort).collect::<Vec<_>>(),
+        [true, false, false]
+    );
+    assert!((0..3).all(|member| memory.state().is_marked(member)));
+    assert_eq!(members(&all(&plan, &memory, 10)), [1, 0, 2], "turns go on");
+}
+
+#[test]
+fn what_is_marked_in_the_middle_of_a_walk_ends_it() {
+    let plan = plan(&[0, 0], 1000, PER_REQUEST);
+    let memory = Memory::of(&plan);
+    let mut walk = Walk::default();
+    walk.next(&plan, &memory.state(), 10, || 0).unwrap();
+    memory.state().mark(&plan, 0, 1010);
+    memory.state().mark(&plan, 1, 1010);
+    assert!(walk.next(&plan, &memory.state(), 11, || 0).is_none());
+}
+
+#[test]
+fn a_preview_is_what_the_next_walk_asks_first_and_changes_nothing() {
+    let plan = plan(&[0, 0, 0, 2], 100, Order::default());
+    let memory = Memory::of(&plan);
+    let state = memory.state();
+    for round in 0..12 {
+        let now = round * 40;
+        if round == 3 {
+            state.mark(&plan, 1, now + 100);
+        }
+        let seen = Walk::preview(&plan, &state, now, || 0);
+        assert_eq!(Walk::preview(&plan, &state, now, || 0), seen);
+        let next = Walk::default().next(&plan, &state, now, || 0);
+        assert_eq!(next.map(|t| t.member), seen, "round {round}");
+    }
+}
+
+#[test]
+fn a_pinned_walk_begins_where_it_is_told() {
+    let plan = plan(&[0, 0, 0, 1], 0, Order::default());
+    let memory = Memory::of(&plan);
+    let mut walk = Walk::default();
+    assert_eq!(walk.start_at(&plan, 1).unwrap().member, 1);
+    let rest: Vec<usize> =
+        std::iter::from_fn(|| walk.next(&plan, &memory.state(), 1, || 0).map(|t| t.member))
+            .collect();
+    assert_eq!(rest, [2, 0, 3]);
+    assert!(Walk::default().start_at(&plan, 4).is_none());
+}
+
+/// The rules, said plainly: marks as a list, and a walk that looks at each member in turn.
+struct Model {
+    until: Vec<Option<u64>>,
+    turns: Vec<u64>,
+}
+
+impl Model {
+    fn order(&mut self, plan: &Plan, index: usize) -> Vec<usize> {
+        let tier = plan.tiers[index];
+        let start = if plan.order.per_request {
+            0
+        } else {
+            self.turns[index] += 1;
+            (self.turns[index] - 1) as usize % tier.len
+        };
+        (0..tier.len)
+            .map(|n| tier.first + (start + n) % tier.len)
+            .collect()
+    }
+
+    fn usable(&self, member: usize, now: u64) -> bool {
+        self.until[member].is_none_or(|until| until <= now)
+    }
+
+    fn walk(&mut self, plan: &Plan, now: u64) -> Vec<(usize, bool)> {
+        let last_resort = !(0..self.until.len()).any(|member| self.usable(member, now));
+        let mut visited = Vec::new();
+        for index in 0..plan.tiers.len() {
+            for member in self.order(plan, index) {
+                if last_resort {
+                    visited.push((member, false));
+                } else if self.usable(member, now) {
+                    let probe = self.until[member].is_some();
+                    if probe {
+                        self.until[member] = Some(now + plan.interval(member));
+                    }
+                    visited.push((member, probe));
+                }
+            }
+        }
+        visited
+    }
+}
+
+#[test]
+fn random_walks_are_those_of_the_model() {
+    let number = |name: &str| {
+        env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
+    let seeds = match number("WALK_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("WALK_ROUNDS").unwrap_or(400),
+    };
+    for seed in seeds {
+        let result = std::panic::catch_unwind(|| compare(seed));
+        assert!(result.is_ok(), "WALK_SEED={seed}");
+    }
+}
+
+fn compare(seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    // Long tiers too: marks are kept in words of 64.
+    let size = *[1, 2, 5, 63, 64, 65, 200][random.random_range(0..7)..]
+        .first()
+        .unwrap();
+    let mut ranks: Vec<u32> = (0..size).map(|_| random.random_range(0..4)).collect();
+    ranks.sort_unstable();
+    let intervals = (0..size).map(|_| random.random_range(1..400)).collect();
+    let order = if random.random() {
+        PER_REQUEST
+    } else {
+        Order::default()
+    };
+    let plan = Plan::new(&ranks, intervals, order, 0);
+    let memory = Memory::of(&plan);
+    let state = memory.state();
+    let mut model = Model {
+        until: vec![None; size],
+        turns: vec![0; plan.tiers.len()],
+    };
+
+    let mut now = 1;
+    for _ in 0..300 {
+        now += *[0, 7, 150, 3000].get(random.random_range(0..4)).unwrap();
+        match random.random_range(0..4) {
+            0 | 1 => {
+                let (from, to) = (random.random_range(0..size), random.random_range(0..=size));
+                for member in from..to {
+                    let until = now + plan.interval(member) * random.random_range(1..20);
+                    state.mark(&plan, member, until);
+                    model.until[member] = Some(until);
+                }
+            }
+            2 => {
+                let member = random.random_range(0..size);
+                state.unmark(member);
+                model.until[member] = None;
+            }
+            _ => {
+                let visited: Vec<(usize, bool)> = all(&plan, &memory, now)
+                    .iter()
+                    .map(|t| (t.member, t.probe))
+                    .collect();
+                let distinct: HashSet<usize> = visited.iter().map(|(member, _)| *member).collect();
+                assert_eq!(distinct.len(), visited.len(), "an upstream twice");
+                assert_eq!(visited, model.walk(&plan, now));
+            }
+        }
+    }
+}
