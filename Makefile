@@ -22,7 +22,7 @@ PROVE_FLAGS ?=
 # NGINX_BUILD_DIR, NGINX_BINARY and NGINX_MODULES_PATH.
 with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set +a;
 
-.PHONY: build paths demo test check check-fmt check-clippy test-unit test-bits test-t \
+.PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-t \
     test-install test-build test-examples install deps clean help
 .NOTPARALLEL:
 
@@ -38,7 +38,7 @@ paths: ## print what was built: two lines, nginx=PATH and module=PATH
 demo: deps build ## a live fail-over on loopback, checked
 	@$(with_nginx) tools/demo.sh "$$NGINX_BINARY" $(MODULE)
 
-test: deps check test-unit test-bits test-t test-install test-build test-examples ## every test there is
+test: deps check test-reference test-unit test-t test-install test-build test-examples ## every test there is
 
 check: check-fmt check-clippy ## rustfmt and clippy
 
@@ -53,11 +53,12 @@ check-clippy:
 	@$(call if_installed,clippy,clippy) $(with_nginx) \
 	cargo clippy --workspace --all-targets --locked -- -D warnings; echo "ok - cargo clippy"
 
-test-unit: ## cargo test
-	@$(with_nginx) cargo test --workspace --locked
+test-reference: ## README and contrib/ against the tables of the code
+	@tools/check-reference.sh
 
-test-bits: ## the bits of nginx's structures are where the module looks for them
-	@$(with_nginx) for check in $(wildcard tools/check-bits*); do "$$check"; done
+test-unit: build ## cargo test: the pure logic, and tests/*.rs, which start nginx
+	@$(with_nginx) TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
+	    cargo test --workspace --locked
 
 # Test::Nginx::Socket itself where it is installed, else the stand-in for it.
 test-t: build ## t/*.t by prove; T=FILES, PROVE_FLAGS=
@@ -75,7 +76,7 @@ test-build: ## the builds by nginx's own configure
 test-examples: build ## each configuration in examples/, and the demo
 	@$(with_nginx) tools/test-examples.sh "$$NGINX_BINARY" $(MODULE)
 
-install: build ## put the module where that nginx looks for modules (DESTDIR=)
+install: $(if $(wildcard $(MODULE)),,build) ## put the module where that nginx looks for modules (DESTDIR=)
 	@$(with_nginx) install -D -m 644 $(MODULE) \
 	    "$(DESTDIR)$$NGINX_MODULES_PATH/$(NAME).so"
 

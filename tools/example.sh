@@ -18,3 +18,21 @@ example_prefix() {
     sed -i '/^load_module/d' "$dir/nginx.conf"
   fi
 }
+
+# free_port PORT: nobody listens there.
+free_port() { ! (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# free_ports: prints the beginning of ten free ports: 1808 for 18080 to 18089, the ports that the
+# examples have, or other ones if somebody uses those.
+free_ports() {
+  local ports=1808 last
+  while [ "$ports" -lt 1900 ]; do
+    for last in 0 1 2 3 4 5 6 7 8 9; do
+      free_port "$ports$last" || break
+      [ "$last" != 9 ] || { echo "$ports"; return; }
+    done
+    ports=$((ports + 1))
+  done
+  echo "no free ports on 127.0.0.1" >&2
+  return 1
+}

@@ -67,7 +67,17 @@ pub fn check_sizes(conf: Conf, main: &mut MainConf) -> ConfResult {
     }
     for zone in &main.zones {
         let needed = zone.needed();
-        if zone.size() > 0 && zone.size() < needed {
+        if zone.size() == 0 {
+            return conf.refuse_at(
+                zone.place(),
+                format_args!(
+                    "zone \"{}\" has no size: its upstrands need {}k",
+                    Text(zone.name()),
+                    needed.div_ceil(1024)
+                ),
+            );
+        }
+        if zone.size() < needed {
             return conf.refuse_at(
                 zone.place(),
                 format_args!(

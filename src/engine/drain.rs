@@ -21,6 +21,9 @@ struct Drain {
     connection: *mut ngx_connection_t,
     sockaddr: *mut sockaddr,
     left: usize,
+    request: Request,
+    /// The server's place among the request's states.
+    state: usize,
 }
 
 /// Takes the connection away from an upstream that nginx is about to finalize, if the rest of its
@@ -40,6 +43,8 @@ pub fn take_over(request: Request, upstream: Upstream) -> Option<()> {
             connection,
             sockaddr: upstream.fields().peer.sockaddr,
             left,
+            request,
+            state: request.states().len().saturating_sub(1),
         })?
         .as_ptr();
     cleanup.handler = Some(give_up);
@@ -133,11 +138,22 @@ fn read(drain: &mut Drain) {
             return;
         }
         match usize::try_from(n) {
-            Ok(n) if n > 0 => drain.left = drain.left.saturating_sub(n),
+            Ok(n) if n > 0 => drain.count(n),
             _ => return finish(drain, false),
         }
     }
     finish(drain, true);
+}
+
+impl Drain {
+    fn count(&mut self, n: usize) {
+        self.left = self.left.saturating_sub(n);
+        let n = i64::try_from(n).unwrap_or(0);
+        if let Some(state) = self.request.states_mut().get_mut(self.state) {
+            state.bytes_received = state.bytes_received.saturating_add(n);
+            state.response_length = state.response_length.saturating_add(n);
+        }
+    }
 }
 
 /// The request ends.

@@ -26,7 +26,9 @@ pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t
         // nobody does.
         request.hold();
     }
-    walking.phase = Phase::Leaving;
+    if !walking.is_over() {
+        walking.phase = Phase::Leaving;
+    }
     request.set_flags(Flags::HEADER_ONLY, Flags::HEADER_ONLY);
     request.fields_mut().write_event_handler = Some(enter_again);
     if !request.post() {
@@ -45,28 +47,45 @@ fn keep_connection(request: Request, upstream: Upstream) {
     let (Some(init), Some(filter)) = (fields.input_filter_init, fields.input_filter) else {
         return;
     };
-    if fields.headers_in.connection_close() != 0 {
-        return;
-    }
     let ctx = fields.input_filter_ctx;
     let (pos, last) = (fields.buffer.pos, fields.buffer.last);
     let there = (last as usize).saturating_sub(pos as usize);
     // SAFETY: the calls that nginx makes before it passes a body on unbuffered, in this order and
     // on the same data; `there` bytes of the body lie at `pos`.
-    unsafe {
-        let mut rc = init(ctx);
-        if rc == OK && there > 0 {
-            upstream.fields_mut().buffer.last = pos;
-            rc = filter(ctx, isize::try_from(there).unwrap_or(0));
+    let rc = unsafe {
+        match init(ctx) {
+            OK if there > 0 => {
+                upstream.fields_mut().buffer.last = pos;
+                filter(ctx, isize::try_from(there).unwrap_or(0))
+            }
+            rc => rc,
         }
-        if rc == OK && upstream.fields().length == 0 {
-            return;
-        }
-        upstream.fields_mut().set_keepalive(0);
-        if rc == OK {
-            drain::take_over(request, upstream);
-        }
+    };
+    // SAFETY: the state of a live upstream, or NULL.
+    if let Some(state) = unsafe { fields.state.as_mut() } {
+        state.response_length = body_length(upstream);
     }
+    let whole = rc == OK && fields.length == 0;
+    if !whole || fields.headers_in.connection_close() != 0 {
+        upstream.fields_mut().set_keepalive(0);
+    }
+    if rc == OK && !whole && fields.headers_in.connection_close() == 0 {
+        drain::take_over(request, upstream);
+    }
+}
+
+/// The bytes of the body that the gateway module found in the buffer.
+fn body_length(upstream: Upstream) -> i64 {
+    let mut length = 0i64;
+    let mut link = upstream.fields().out_bufs;
+    // SAFETY: a chain of buffers in memory.
+    while let Some(buf) = unsafe { link.as_ref().and_then(|link| link.buf.as_ref()) } {
+        let size = (buf.last as usize).saturating_sub(buf.pos as usize);
+        length = length.saturating_add(i64::try_from(size).unwrap_or(0));
+        // SAFETY: as above.
+        link = unsafe { (*link).next };
+    }
+    length
 }
 
 /// Runs when the event handler that called the filter is done: nothing of the old upstream is on

@@ -184,6 +184,18 @@ impl Request {
         }
     }
 
+    /// The same, to be changed.
+    #[allow(clippy::mut_from_ref)]
+    pub fn states_mut(&self) -> &mut [ngx_http_upstream_state_t] {
+        // SAFETY: as above; one thread, and no borrow is held across an expression.
+        unsafe {
+            self.fields()
+                .upstream_states
+                .as_mut()
+                .map_or(&mut [], |states| states.as_slice_mut())
+        }
+    }
+
     /// The request's context of a module.
     pub fn ctx(self, module: &ngx_module_t) -> *mut c_void {
         // SAFETY: r->ctx has a place for each HTTP module of the running configuration.
