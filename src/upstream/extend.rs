@@ -4,18 +4,16 @@
 //! the usual rules of `max_fails` and `fail_timeout` hold for the first.
 
 use core::ffi::{c_char, c_void};
-use core::ptr::NonNull;
 
 use nginx_sys::{
-    ngx_array_create, ngx_array_push, ngx_command_t, ngx_conf_t, ngx_event_free_peer_pt,
-    ngx_event_get_peer_pt, ngx_http_request_t, ngx_http_upstream_init_round_robin,
-    ngx_http_upstream_server_t, ngx_http_upstream_srv_conf_t, ngx_int_t, ngx_peer_connection_t,
-    ngx_uint_t, NGX_HTTP_UPSTREAM_FT_HTTP_429, NGX_HTTP_UPSTREAM_FT_HTTP_500,
-    NGX_HTTP_UPSTREAM_FT_HTTP_502, NGX_HTTP_UPSTREAM_FT_HTTP_503, NGX_HTTP_UPSTREAM_FT_HTTP_504,
-    NGX_HTTP_UPSTREAM_FT_NON_IDEMPOTENT, NGX_PEER_FAILED,
+    ngx_command_t, ngx_conf_t, ngx_event_free_peer_pt, ngx_event_get_peer_pt, ngx_http_request_t,
+    ngx_http_upstream_init_round_robin, ngx_http_upstream_server_t, ngx_http_upstream_srv_conf_t,
+    ngx_int_t, ngx_peer_connection_t, ngx_uint_t, NGX_HTTP_UPSTREAM_FT_HTTP_429,
+    NGX_HTTP_UPSTREAM_FT_HTTP_500, NGX_HTTP_UPSTREAM_FT_HTTP_502, NGX_HTTP_UPSTREAM_FT_HTTP_503,
+    NGX_HTTP_UPSTREAM_FT_HTTP_504, NGX_HTTP_UPSTREAM_FT_NON_IDEMPOTENT, NGX_PEER_FAILED,
 };
 
-use super::{conf_of, fake};
+use super::{conf_of, fake, with_servers};
 use crate::nginx::{
     guard, Conf, ConfResult, Refused, Request, SrvConf, Upstream, CONF_OK, ERROR, OK,
 };
@@ -79,38 +77,16 @@ fn init(conf: Conf, host: SrvConf) -> ConfResult<ngx_int_t> {
         .filter(|backup| may_be_lone(servers, *backup))
         .collect();
 
-    let declared = host.fields().servers;
-    if !lone.is_empty() {
-        // SAFETY: the pool is live; the elements are servers.
-        let extended = unsafe {
-            ngx_array_create(
-                pool.as_ptr(),
-                servers.len().saturating_add(2),
-                size_of::<ngx_http_upstream_server_t>(),
-            )
-        };
-        let fakes = lone.iter().map(|backup| {
-            let mut server = fake::server(pool)?;
-            server.set_backup(*backup);
-            Ok(server)
-        });
-        for server in servers.iter().map(|server| Ok(*server)).chain(fakes) {
-            // SAFETY: ngx_array_create() above; a new element of the array.
-            unsafe {
-                let place = extended
-                    .as_mut()
-                    .map(|array| ngx_array_push(array))
-                    .and_then(NonNull::new)
-                    .ok_or(Refused::Logged)?;
-                place.cast::<ngx_http_upstream_server_t>().write(server?);
-            }
-        }
-        host.fields_mut().servers = extended;
+    let mut extended = servers.to_vec();
+    for backup in &lone {
+        let mut server = fake::server(pool)?;
+        server.set_backup(*backup);
+        extended.push(server);
     }
-    // SAFETY: as nginx calls it.
-    let rc = unsafe { original(conf.as_ptr(), host.as_ptr()) };
-    // Others are to see the servers that the configuration declares.
-    host.fields_mut().servers = declared;
+    let rc = with_servers(host, extended, || {
+        // SAFETY: as nginx calls it.
+        unsafe { original(conf.as_ptr(), host.as_ptr()) }
+    });
 
     if rc == OK && !lone.is_empty() {
         own.extended_init = host.fields().peer.init;

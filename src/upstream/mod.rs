@@ -9,9 +9,11 @@ pub use add::cmd_add_upstream;
 pub use extend::cmd_extend_single_peers;
 pub use singlets::{cmd_combine_server_singlets, make_reachable};
 
+use core::ptr;
+
 use nginx_sys::{
-    ngx_http_upstream_init_peer_pt, ngx_http_upstream_init_pt, ngx_http_upstream_server_t,
-    ngx_shm_zone_t,
+    ngx_array_t, ngx_http_upstream_init_peer_pt, ngx_http_upstream_init_pt,
+    ngx_http_upstream_server_t, ngx_shm_zone_t,
 };
 
 use crate::nginx::SrvConf;
@@ -51,4 +53,25 @@ fn servers_of(uscf: SrvConf) -> Vec<ngx_http_upstream_server_t> {
         Some(singlet) => singlet.servers(),
         None => uscf.servers().to_vec(),
     }
+}
+
+/// Runs `body`, an upstream's initialisation, with other servers than those that the configuration
+/// declares: nginx makes its peers of them, and keeps nothing of the list itself.
+fn with_servers<T>(
+    uscf: SrvConf,
+    mut servers: Vec<ngx_http_upstream_server_t>,
+    body: impl FnOnce() -> T,
+) -> T {
+    let declared = uscf.fields().servers;
+    let mut list = ngx_array_t {
+        elts: servers.as_mut_ptr().cast(),
+        nelts: servers.len(),
+        size: size_of::<ngx_http_upstream_server_t>(),
+        nalloc: servers.len(),
+        pool: ptr::null_mut(),
+    };
+    uscf.fields_mut().servers = &mut list;
+    let result = body();
+    uscf.fields_mut().servers = declared;
+    result
 }

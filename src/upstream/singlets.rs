@@ -19,7 +19,7 @@ use nginx_sys::{
 };
 
 use super::extend::is_resolved;
-use super::{conf_of, fake};
+use super::{conf_of, fake, with_servers};
 use crate::nginx::{
     bytes, guard, lowercase, upstream_module, Conf, ConfResult, Place, Refused, SrvConf, Text,
     CONF_OK, ERROR,
@@ -298,34 +298,15 @@ fn init(conf: Conf, uscf: SrvConf) -> ConfResult<ngx_int_t> {
     take_keepalive(conf, uscf, host)?;
     take_zone(conf, uscf, host)?;
 
-    let pool = conf.fields().temp_pool;
-    let servers = singlet.servers();
-    // SAFETY: the pool lives until the configuration is read.
-    let array =
-        unsafe { ngx_array_create(pool, servers.len(), size_of::<ngx_http_upstream_server_t>()) };
-    for server in servers {
-        // SAFETY: a new element of the array.
-        unsafe {
-            let place = array
-                .as_mut()
-                .map(|array| ngx_array_push(array))
-                .and_then(NonNull::new)
-                .ok_or(Refused::Logged)?;
-            place.cast::<ngx_http_upstream_server_t>().write(server);
-        }
-    }
-    let declared = uscf.fields().servers;
-    uscf.fields_mut().servers = array;
     let init = uscf
         .fields()
         .peer
         .init_upstream
         .unwrap_or(ngx_http_upstream_init_round_robin);
-    // SAFETY: as nginx calls it.
-    let rc = unsafe { init(conf.as_ptr(), uscf.as_ptr()) };
-    uscf.fields_mut().servers = declared;
-    // SAFETY: the array came from this pool, and nothing points into it now.
-    unsafe { nginx_sys::ngx_array_destroy(array) };
+    let rc = with_servers(uscf, singlet.servers(), || {
+        // SAFETY: as nginx calls it.
+        unsafe { init(conf.as_ptr(), uscf.as_ptr()) }
+    });
     Ok(rc)
 }
 
