@@ -9,7 +9,9 @@
 #include <ngx_http.h>
 
 
-#define CU_FLAGS(F)                                                           \
+/* What an answer may change, and a further try must find as it was. */
+
+#define CU_SAVED(F)                                                           \
     F(0, header_only)                                                         \
     F(1, keepalive)                                                           \
     F(2, lingering_close)                                                     \
@@ -18,52 +20,60 @@
     F(5, disable_not_modified)                                                \
     F(6, expect_tested)                                                       \
     F(7, limit_rate_set)                                                      \
-    F(8, limit_rate_after_set)                                                \
-    F(9, error_page)                                                          \
-    F(10, request_body_no_buffering)                                          \
-    F(11, background)
+    F(8, limit_rate_after_set)
 
 
 ngx_uint_t
-ngx_http_cu_flags(ngx_http_request_t *r)
+ngx_http_cu_save(ngx_http_request_t *r)
 {
-    ngx_uint_t  flags;
+    ngx_uint_t  saved;
 
-    flags = 0;
+    saved = 0;
 
-#define CU_READ(bit, field)  flags |= (ngx_uint_t) r->field << bit;
-    CU_FLAGS(CU_READ)
+#define CU_SAVE(bit, field)  saved |= (ngx_uint_t) r->field << bit;
+    CU_SAVED(CU_SAVE)
 
 #if (NGX_HTTP_CACHE)
-    flags |= (ngx_uint_t) r->cached << 12;
+    saved |= (ngx_uint_t) r->cached << 16;
 #endif
 
-    return flags;
+    return saved;
 }
 
 
 void
-ngx_http_cu_set_flags(ngx_http_request_t *r, ngx_uint_t mask, ngx_uint_t flags)
+ngx_http_cu_restore(ngx_http_request_t *r, ngx_uint_t saved)
 {
-#define CU_WRITE(bit, field)                                                  \
-    if (mask & ((ngx_uint_t) 1 << bit)) { r->field = (flags >> bit) & 1; }
-    CU_FLAGS(CU_WRITE)
+#define CU_RESTORE(bit, field)  r->field = (saved >> bit) & 1;
+    CU_SAVED(CU_RESTORE)
 
 #if (NGX_HTTP_CACHE)
-    if (mask & ((ngx_uint_t) 1 << 12)) { r->cached = (flags >> 16) & 1; }
+    r->cached = (saved >> 16) & 1;
 #endif
 }
 
 
-ngx_uint_t
-ngx_http_cu_cached(ngx_http_request_t *r)
-{
+#define CU_FLAG(field)                                                        \
+    ngx_uint_t                                                                \
+    ngx_http_cu_##field(ngx_http_request_t *r)                                \
+    {                                                                         \
+        return r->field;                                                      \
+    }                                                                         \
+                                                                              \
+    void                                                                      \
+    ngx_http_cu_set_##field(ngx_http_request_t *r, ngx_uint_t value)          \
+    {                                                                         \
+        r->field = value;                                                     \
+    }
+
+CU_FLAG(header_only)
+CU_FLAG(error_page)
+CU_FLAG(request_body_no_buffering)
+CU_FLAG(background)
+
 #if (NGX_HTTP_CACHE)
-    return r->cached;
-#else
-    return 0;
+CU_FLAG(cached)
 #endif
-}
 
 
 ngx_uint_t

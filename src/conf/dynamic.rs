@@ -74,6 +74,13 @@ fn read_line(conf: Conf, loc: &mut LocConf) -> ConfResult {
     let mut sources = Vec::new();
     for (n, word) in conf.args().iter().enumerate().skip(2) {
         let word = bytes(word);
+        let before = conf.args().iter().take(n).skip(1).map(bytes);
+        if before
+            .into_iter()
+            .any(|other| other.eq_ignore_ascii_case(word))
+        {
+            return conf.refuse(format_args!("duplicate parameter \"{}\"", Text(word)));
+        }
         sources.push(match word.strip_prefix(b"$") {
             Some(name) => Source::Variable(conf.variable_index(variable_name(conf, word, name)?)?),
             None if n == last => Source::Literal(word.to_vec()),

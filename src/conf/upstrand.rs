@@ -49,6 +49,8 @@ pub struct Upstrand {
     pub failures: Statuses,
     /// The answers that are intercepted, in the order of the lines.
     pub intercepts: Vec<Intercept>,
+    /// Some list tells nginx's 502 for an answer that could not be parsed from its others.
+    pub tells_invalid_header: bool,
     /// `next_upstream_timeout` in ms; 0: none.
     pub timeout: u64,
     /// Marks and turns.
@@ -208,7 +210,19 @@ fn finish(conf: Conf, block: Block) -> ConfResult<Upstrand> {
     );
     let memory = Memory::private(conf.pool()?, &plan).ok_or(Refused::Logged)?;
 
+    let failures = if block.failure_words.is_empty() {
+        Statuses::next_upstream_default()
+    } else {
+        block.failures
+    };
+    let tells_invalid_header = block
+        .intercepts
+        .iter()
+        .map(|intercept| &intercept.statuses)
+        .chain([&failures])
+        .any(|list| list.covers(Word::InvalidHeader) && !list.covers(Word::Error));
     Ok(Upstrand {
+        tells_invalid_header,
         name,
         members: members
             .iter()
@@ -218,11 +232,7 @@ fn finish(conf: Conf, block: Block) -> ConfResult<Upstrand> {
             })
             .collect(),
         plan,
-        failures: if block.failure_words.is_empty() {
-            Statuses::next_upstream_default()
-        } else {
-            block.failures
-        },
+        failures,
         intercepts: block.intercepts,
         timeout: block.timeout.unwrap_or(0),
         memory,

@@ -2,14 +2,11 @@
 
 use core::ptr;
 
-use nginx_sys::{ngx_pagesize, ngx_parse_size, ngx_shared_memory_add, ngx_shm_zone_t, NGX_ERROR};
+use nginx_sys::{ngx_parse_size, ngx_shared_memory_add, ngx_shm_zone_t};
 
 use super::MainConf;
 use crate::nginx::{Conf, ConfResult, Refused, Text};
 use crate::zone::{self, Zone};
-
-/// nginx's own lower bound for zones, in pages.
-const LEAST_PAGES: usize = 8;
 
 /// Adds a zone, or finds the one that another upstrand has added.
 pub fn add(conf: Conf) -> ConfResult<*mut ngx_shm_zone_t> {
@@ -23,14 +20,10 @@ pub fn add(conf: Conf) -> ConfResult<*mut ngx_shm_zone_t> {
         let mut text = crate::nginx::string(conf.arg(2));
         // SAFETY: ngx_parse_size() reads the string only.
         let parsed = unsafe { ngx_parse_size(&mut text) };
-        if parsed == NGX_ERROR as isize {
+        if parsed <= 0 {
             return conf.refuse(format_args!("invalid zone size \"{}\"", Text(conf.arg(2))));
         }
         size = usize::try_from(parsed).unwrap_or(0);
-        // SAFETY: set once, when nginx starts.
-        if size < LEAST_PAGES.saturating_mul(unsafe { ngx_pagesize }) {
-            return conf.refuse(format_args!("zone \"{}\" is too small", Text(conf.arg(1))));
-        }
     }
 
     // SAFETY: the name lives in the configuration's pool, the tag is the module.
@@ -50,6 +43,11 @@ pub fn add(conf: Conf) -> ConfResult<*mut ngx_shm_zone_t> {
         // configuration go on with the old one, and nothing of theirs is freed under them.
         fields.noreuse = 1;
         main.zones.push(zone);
+    } else if size > 0 {
+        // SAFETY: set above, for the first upstrand in the zone.
+        if let Some(zone) = unsafe { fields.data.cast::<Zone>().as_mut() } {
+            zone.set_place(conf.place());
+        }
     }
     Ok(shm_zone)
 }

@@ -12,12 +12,12 @@ use nginx_sys::{
 };
 
 use super::walking::Walking;
-use crate::nginx::{bytes, guard, Flags, Request, Upstream, ERROR, OK};
+use crate::nginx::{bytes, guard, Request, Upstream, ERROR, OK};
 
 /// The filter below ours; see `filter::install()`.
 static mut NEXT: ngx_http_request_body_filter_pt = None;
 
-/// What was seen of a body. It lives in the request's pool; zeros are an empty one.
+/// What was seen of a body. It lives in the request's pool.
 pub struct Kept {
     first: *mut Piece,
     last: *mut Piece,
@@ -26,6 +26,18 @@ pub struct Kept {
     is_lost: bool,
     /// The end of the body was seen.
     has_end: bool,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept {
+            first: ptr::null_mut(),
+            last: ptr::null_mut(),
+            size: 0,
+            is_lost: false,
+            has_end: false,
+        }
+    }
 }
 
 struct Piece {
@@ -68,9 +80,7 @@ unsafe fn keep(walking: &mut Walking, input: *mut ngx_chain_t) {
     if walking.kept.is_lost || input.is_null() {
         return;
     }
-    if !request.upstream().is_some_and(is_grpc)
-        || !request.flags().has(Flags::REQUEST_BODY_NO_BUFFERING)
-    {
+    if !request.is_unbuffered() || !request.upstream().is_some_and(is_grpc) {
         walking.kept.is_lost = true;
         return;
     }
@@ -136,11 +146,7 @@ pub fn was_sent(walking: &Walking, upstream: Upstream) -> bool {
 
 /// Whether a body of which something was sent is lost for a further try.
 pub fn is_lost(walking: &Walking, upstream: Upstream) -> bool {
-    let unbuffered = walking
-        .request
-        .flags()
-        .has(Flags::REQUEST_BODY_NO_BUFFERING);
-    unbuffered && (walking.kept.is_lost || !is_grpc(upstream))
+    walking.request.is_unbuffered() && (walking.kept.is_lost || !is_grpc(upstream))
 }
 
 fn is_grpc(upstream: Upstream) -> bool {
@@ -156,10 +162,7 @@ pub fn resume_unbuffered(walking: &mut Walking, upstream: Upstream) -> Option<()
         return Some(());
     }
     let request = walking.request;
-    request.set_flags(
-        Flags::REQUEST_BODY_NO_BUFFERING,
-        Flags::REQUEST_BODY_NO_BUFFERING,
-    );
+    request.set_unbuffered();
     // SAFETY: r->request_body is NULL or lives in the request's pool.
     if let Some(body) = unsafe { request.fields().request_body.as_mut() } {
         if walking.resend {

@@ -1,7 +1,7 @@
 //! Subrequests that repeat their parent's request: slices, and cache updates in the background.
 
 use crate::conf::Upstrand;
-use crate::nginx::{Flags, Request};
+use crate::nginx::Request;
 
 use super::walking::Walking;
 
@@ -32,6 +32,6 @@ pub fn origin(request: Request, upstrand: &Upstrand) -> Option<Origin> {
     let walking = Walking::of(parent).filter(|walking| walking.is_of(upstrand))?;
     Some(Origin {
         member: walking.member,
-        pinned: !request.flags().has(Flags::BACKGROUND),
+        pinned: !request.is_background(),
     })
 }

@@ -9,7 +9,7 @@ use walk::{Answer, Reason};
 
 use super::walking::{Phase, Then, Walking};
 use super::{body, deadline, intercept, reentry, subrequest};
-use crate::nginx::{self, guard, Flags, Request, Upstream, ERROR};
+use crate::nginx::{self, guard, Request, Upstream, ERROR};
 
 /// The filter below ours. nginx builds the chain anew for each configuration, in the same order.
 static mut NEXT: ngx_http_output_header_filter_pt = None;
@@ -97,7 +97,7 @@ fn arrived(walking: &mut Walking) -> Next {
         Ok(next) => {
             walking.record(answer.reason());
             walking.then = Some(Then::Try(next));
-            walking.unbuffered = request.flags().has(Flags::REQUEST_BODY_NO_BUFFERING);
+            walking.unbuffered = request.is_unbuffered();
             walking.resend = walking.unbuffered && body::was_sent(walking, upstream);
             return Next::Left(reentry::leave(walking, upstream, kind));
         }

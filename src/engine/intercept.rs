@@ -9,7 +9,7 @@ use nginx_sys::{
 use walk::Answer;
 
 use super::walking::Walking;
-use crate::nginx::{bytes, Flags, Text, DONE, OK};
+use crate::nginx::{bytes, Text, DONE, OK};
 
 /// The URI that takes the walk's final answer. Each request is intercepted once at most: a
 /// location that points back at the upstrand does not loop.
@@ -43,7 +43,7 @@ pub fn uri(walking: &Walking, answer: Answer) -> Option<ngx_str_t> {
 pub fn redirect(walking: &mut Walking, mut uri: ngx_str_t) {
     let request = walking.request;
     walking.intercepted = true;
-    walking.saved.restore_error_page(request);
+    walking.saved().restore_error_page(request);
     let fields = request.fields_mut();
     fields.err_status = 0;
     if fields.method != NGX_HTTP_HEAD as usize {
@@ -51,7 +51,7 @@ pub fn redirect(walking: &mut Walking, mut uri: ngx_str_t) {
         // SAFETY: a constant of nginx.
         fields.method_name = unsafe { ngx_http_core_get_method };
     }
-    if request.flags().has(Flags::REQUEST_BODY_NO_BUFFERING) {
+    if request.is_unbuffered() {
         forget_body(walking);
     }
     // SAFETY: the request is live, and waits for nobody.

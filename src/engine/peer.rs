@@ -73,8 +73,10 @@ fn run(walking: &mut Walking) -> Option<()> {
         record.first = states;
         record.end = states;
     }
-    walking.finalize_request = upstream.fields().finalize_request;
-    upstream.fields_mut().finalize_request = Some(finalize_request);
+    if walking.upstrand().tells_invalid_header || upstream.fields().cacheable() != 0 {
+        walking.finalize_request = upstream.fields().finalize_request;
+        upstream.fields_mut().finalize_request = Some(finalize_request);
+    }
     keep_own_error_body(request, upstream)?;
     body::resume_unbuffered(walking, upstream)?;
     deadline::arm(walking)

@@ -8,7 +8,7 @@ use nginx_sys::{
 use super::filter::Kind;
 use super::walking::{Phase, Then, Walking};
 use super::{drain, intercept};
-use crate::nginx::{guard, Flags, Request, Upstream, DONE, ERROR, OK};
+use crate::nginx::{guard, Request, Upstream, DONE, ERROR, OK};
 
 /// Drops the answer at hand without sending anything, from inside the header filter, and has
 /// `then` follow once nginx has unwound. Returns what the filter is to return.
@@ -29,7 +29,7 @@ pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t
     if !walking.is_over() {
         walking.phase = Phase::Leaving;
     }
-    request.set_flags(Flags::HEADER_ONLY, Flags::HEADER_ONLY);
+    request.set_header_only();
     request.fields_mut().write_event_handler = Some(enter_again);
     if !request.post() {
         if !kind.cached {
@@ -122,7 +122,7 @@ fn go_on(walking: &mut Walking) {
         return finalize(request, NGX_HTTP_CLIENT_CLOSED_REQUEST as ngx_int_t);
     }
     free_old(request, upstream);
-    walking.saved.restore(request);
+    walking.saved().restore(request);
 
     match walking.then.take() {
         Some(Then::Try(next)) => {

@@ -4,27 +4,15 @@ use core::ptr;
 
 use nginx_sys::{ngx_http_headers_out_t, ngx_list_part_t, ngx_list_t, ngx_table_elt_t, ngx_uint_t};
 
-use crate::nginx::{Flags, Pool, Request};
-
-/// All flags that an answer may change. `error_page` is not among them: it stays off until an
-/// interception.
-const CHANGED: Flags = Flags::HEADER_ONLY
-    .or(Flags::KEEPALIVE)
-    .or(Flags::LINGERING_CLOSE)
-    .or(Flags::ALLOW_RANGES)
-    .or(Flags::SINGLE_RANGE)
-    .or(Flags::CACHED)
-    .or(Flags::DISABLE_NOT_MODIFIED)
-    .or(Flags::EXPECT_TESTED)
-    .or(Flags::LIMIT_RATE_SET)
-    .or(Flags::LIMIT_RATE_AFTER_SET);
+use crate::nginx::{Pool, Request, SavedFlags};
 
 /// What is restored before each further try.
 pub struct Saved {
     headers_out: ngx_http_headers_out_t,
     headers: SavedList,
     trailers: SavedList,
-    flags: Flags,
+    flags: SavedFlags,
+    error_page: bool,
     err_status: ngx_uint_t,
     http_version: ngx_uint_t,
     limit_rate: usize,
@@ -60,7 +48,8 @@ impl Saved {
                 .write(SavedList::of(&fields.headers_out.headers, pool)?);
             ptr::addr_of_mut!((*place).trailers)
                 .write(SavedList::of(&fields.headers_out.trailers, pool)?);
-            ptr::addr_of_mut!((*place).flags).write(request.flags());
+            (*place).flags = request.save_flags();
+            (*place).error_page = request.error_page();
             (*place).err_status = fields.err_status;
             (*place).http_version = fields.http_version;
             (*place).limit_rate = fields.limit_rate;
@@ -80,12 +69,12 @@ impl Saved {
         fields.http_version = self.http_version;
         fields.limit_rate = self.limit_rate;
         fields.limit_rate_after = self.limit_rate_after;
-        request.set_flags(CHANGED, self.flags);
+        request.restore_flags(self.flags);
     }
 
     /// Lets `error_page` act again, as it did before the walk.
     pub fn restore_error_page(&self, request: Request) {
-        request.set_flags(Flags::ERROR_PAGE, self.flags);
+        request.set_error_page(self.error_page);
     }
 }
 

@@ -36,9 +36,6 @@ impl Places {
 
 /// Brings an upstream to the front of nginx's list.
 pub fn bring_to_front(request: Request, uscf: SrvConf) {
-    let Some(number) = conf_of(uscf).map(|own| own.number) else {
-        return;
-    };
     let main: Option<&MainConf> = request.main_conf(crate::module());
     let list: Option<&ngx_http_upstream_main_conf_t> = request.main_conf(upstream_module());
     if let (Some(main), Some(list)) = (main, list) {
@@ -46,8 +43,13 @@ pub fn bring_to_front(request: Request, uscf: SrvConf) {
         let list: &mut [*mut ngx_http_upstream_srv_conf_t] = unsafe {
             core::slice::from_raw_parts_mut(list.upstreams.elts.cast(), list.upstreams.nelts)
         };
+        if list.first() == Some(&uscf.as_ptr()) {
+            return;
+        }
         if let Ok(mut lists) = main.places.0.try_borrow_mut() {
-            swap(&mut lists, list, number, uscf);
+            if let Some(own) = conf_of(uscf) {
+                swap(&mut lists, list, own.number, uscf);
+            }
         }
     }
 }
@@ -60,7 +62,7 @@ fn swap(
 ) -> Option<()> {
     let place = *lists.place_of.get(number)?;
     // Whatever another module may have done to the list: no swap on a wrong guess.
-    if place == 0 || *list.get(place)? != uscf.as_ptr() {
+    if *list.get(place)? != uscf.as_ptr() {
         return None;
     }
     let first = *lists.upstream_at.first()?;

@@ -8,7 +8,7 @@ use walk::Walk;
 use super::walking::{Phase, Walking};
 use super::{clones, shortcut, subrequest};
 use crate::conf::{LocConf, MainConf, Source, Upstrand};
-use crate::nginx::{self, bytes, guard, Flags, Request, Value, ERROR, OK};
+use crate::nginx::{self, bytes, guard, Request, Value, ERROR, OK};
 
 /// How often a variable whose value follows the walk was evaluated: what was made from one must
 /// not be cached. A worker has one thread.
@@ -155,7 +155,7 @@ fn begin(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_s
     };
     walking.start_try(first?)?;
     // No error_page for a failed answer, nor for the final one.
-    request.set_flags(Flags::ERROR_PAGE, Flags::ERROR_PAGE);
+    request.set_error_page(true);
     subrequest::hold_owner(walking);
     Some(ask(walking))
 }

@@ -57,6 +57,8 @@ pub struct TryRecord {
 }
 
 /// The walk of a request; it lives in the request's pool.
+// In this order, so that what is large and set later is not zeroed first.
+#[repr(C)]
 pub struct Walking {
     /// The request.
     pub request: Request,
@@ -89,8 +91,6 @@ pub struct Walking {
     pub unbuffered: bool,
     /// Something of that body was sent: what was kept of it is to be sent again.
     pub resend: bool,
-    /// What was kept of that body.
-    pub kept: Kept,
     /// The answer of the walk, or of an earlier one of the request, was intercepted.
     pub intercepted: bool,
     /// What comes after a dropped answer.
@@ -101,12 +101,14 @@ pub struct Walking {
     pub owner: *mut ngx_http_post_subrequest_t,
     /// What stands in the owner's place.
     pub post: ngx_http_post_subrequest_t,
-    /// The request as it was before the first try.
-    pub saved: Saved,
     /// The timer of `next_upstream_timeout`; NULL: there is none.
     pub timer: *mut Timer,
     /// An earlier walk of the request, which was intercepted.
     pub previous: *mut Walking,
+    /// What was kept of an unbuffered body.
+    pub kept: Kept,
+    /// The request as it was before the first try.
+    saved: MaybeUninit<Saved>,
 }
 
 impl Walking {
@@ -118,27 +120,48 @@ impl Walking {
     ) -> Option<&'a mut Walking> {
         let pool = request.pool()?;
         let previous = Walking::find(request).map_or(ptr::null_mut(), ptr::from_mut);
-        let place = pool.zeroed::<Walking>(1)?.as_ptr();
-        // SAFETY: fresh memory of the request's pool. It is filled in place, as it is large: what
-        // is not set here is well as zeros (false, 0, None, NULL).
-        let walking = unsafe {
-            ptr::addr_of_mut!((*place).request).write(request);
-            ptr::addr_of_mut!((*place).upstrand).write(upstrand);
-            ptr::addr_of_mut!((*place).phase).write(Phase::Pending);
-            ptr::addr_of_mut!((*place).started).write(None);
-            ptr::addr_of_mut!((*place).then).write(None);
-            Saved::save(request, ptr::addr_of_mut!((*place).saved))?;
-            &mut *place
-        };
-        walking.asked_by = asked_by;
-        walking.tries = ngx_array_t {
-            elts: walking.first_tries.as_mut_ptr().cast(),
-            nelts: 0,
-            size: size_of::<TryRecord>(),
-            nalloc: INLINE,
-            pool: pool.as_ptr(),
-        };
-        walking.previous = previous;
+        let walking = pool.put(Walking {
+            request,
+            upstrand,
+            asked_by,
+            phase: Phase::Pending,
+            walk: Walk::default(),
+            member: 0,
+            pinned: false,
+            tries: ngx_array_t {
+                elts: ptr::null_mut(),
+                nelts: 0,
+                size: size_of::<TryRecord>(),
+                nalloc: INLINE,
+                pool: pool.as_ptr(),
+            },
+            first_tries: [const { MaybeUninit::uninit() }; INLINE],
+            started: None,
+            asked: 0,
+            longest: 0,
+            expired: false,
+            invalid_header: false,
+            unbuffered: false,
+            resend: false,
+            kept: Kept::default(),
+            intercepted: false,
+            then: None,
+            finalize_request: None,
+            owner: ptr::null_mut(),
+            post: ngx_http_post_subrequest_t {
+                handler: None,
+                data: ptr::null_mut(),
+            },
+            timer: ptr::null_mut(),
+            previous,
+            saved: MaybeUninit::uninit(),
+        })?;
+        // SAFETY: just made, in the request's pool.
+        let walking = unsafe { &mut *walking.as_ptr() };
+        // It is large: saved in place.
+        // SAFETY: memory for a Saved.
+        unsafe { Saved::save(request, walking.saved.as_mut_ptr())? };
+        walking.tries.elts = walking.first_tries.as_mut_ptr().cast();
         // SAFETY: an earlier walk of the same request, in its pool, or NULL.
         walking.intercepted = unsafe { previous.as_ref() }.is_some_and(|walk| walk.intercepted);
 
@@ -197,6 +220,12 @@ impl Walking {
         self.phase == Phase::Final
     }
 
+    /// The request as it was before the first try.
+    pub fn saved(&self) -> &Saved {
+        // SAFETY: begin() saved it.
+        unsafe { self.saved.assume_init_ref() }
+    }
+
     /// Marks and turns.
     pub fn state<'a>(&self) -> State<'a> {
         self.upstrand().memory.state()
@@ -236,16 +265,22 @@ impl Walking {
         self.invalid_header = false;
         self.finalize_request = None;
         let states = self.states_len();
+        let record = TryRecord {
+            member: u32::try_from(next.member).ok()?,
+            first: states,
+            end: states,
+            reason: Reason::Running,
+            cache_status: 0,
+        };
+        if let Some(place) = self.first_tries.get_mut(self.tries.nelts) {
+            place.write(record);
+            self.tries.nelts = self.tries.nelts.saturating_add(1);
+            return Some(());
+        }
         // SAFETY: the array is live; a new element of it.
         unsafe {
             let place = NonNull::new(ngx_array_push(&mut self.tries))?;
-            place.cast::<TryRecord>().write(TryRecord {
-                member: u32::try_from(next.member).ok()?,
-                first: states,
-                end: states,
-                reason: Reason::Running,
-                cache_status: 0,
-            });
+            place.cast::<TryRecord>().write(record);
         }
         Some(())
     }

@@ -8,7 +8,7 @@ use nginx_sys::{
     ngx_conf_t, ngx_cycle_t, ngx_http_add_variable, ngx_http_conf_ctx_t,
     ngx_http_get_variable_index, ngx_http_module, ngx_http_upstream_main_conf_t,
     ngx_http_upstream_srv_conf_t, ngx_http_variable_t, ngx_log_t, ngx_module_t, ngx_parse_time,
-    ngx_str_t, ngx_uint_t, NGX_ERROR, NGX_LOG_EMERG, NGX_LOG_WARN,
+    ngx_str_t, ngx_uint_t, NGX_LOG_EMERG, NGX_LOG_WARN,
 };
 
 use super::{bytes, upstream_module, Pool, SrvConf, Text};
@@ -146,15 +146,19 @@ impl Conf {
         ngx::ngx_log_error!(NGX_LOG_WARN, self.log(), "{message}{place}");
     }
 
-    /// A time with any of nginx's units, in ms (`ngx_parse_time()`).
+    /// A time with any of nginx's units, in ms. `ngx_parse_time()` knows months and years among
+    /// whole seconds only, and milliseconds elsewhere only.
     pub fn parse_msec(self, text: &[u8]) -> Option<u64> {
         let mut text = super::string(text);
-        // SAFETY: ngx_parse_time() reads the string only.
-        let time = unsafe { ngx_parse_time(&mut text, 0) };
-        if text.len == 0 || time == NGX_ERROR as isize {
+        if text.len == 0 {
             return None;
         }
-        u64::try_from(time).ok()
+        let mut parse = |in_seconds| {
+            // SAFETY: ngx_parse_time() reads the string only.
+            let time = unsafe { ngx_parse_time(&mut text, in_seconds) };
+            u64::try_from(time).ok()
+        };
+        parse(0).or_else(|| parse(1)?.checked_mul(1000))
     }
 
     /// The contexts of http{}, or of the block at hand.

@@ -17,7 +17,7 @@ pub use conf::{cycle_main_conf, Conf, ConfResult, Place, Refused, CONF_OK};
 pub use guard::guard;
 pub use pool::Pool;
 pub use probe::bindings_fit;
-pub use request::{Flags, Request};
+pub use request::{Request, SavedFlags};
 pub use text::{bytes, lowercase, string, Text};
 pub use upstream::{CacheStatus, SrvConf, Upstream};
 pub use value::{variable, Value};

@@ -12,42 +12,22 @@ use nginx_sys::{
 use super::{Pool, Upstream, OK};
 
 extern "C" {
-    fn ngx_http_cu_flags(r: *mut ngx_http_request_t) -> ngx_uint_t;
-    fn ngx_http_cu_set_flags(r: *mut ngx_http_request_t, mask: ngx_uint_t, flags: ngx_uint_t);
+    fn ngx_http_cu_save(r: *mut ngx_http_request_t) -> ngx_uint_t;
+    fn ngx_http_cu_restore(r: *mut ngx_http_request_t, saved: ngx_uint_t);
+    fn ngx_http_cu_set_header_only(r: *mut ngx_http_request_t, value: ngx_uint_t);
+    fn ngx_http_cu_error_page(r: *mut ngx_http_request_t) -> ngx_uint_t;
+    fn ngx_http_cu_set_error_page(r: *mut ngx_http_request_t, value: ngx_uint_t);
+    fn ngx_http_cu_request_body_no_buffering(r: *mut ngx_http_request_t) -> ngx_uint_t;
+    fn ngx_http_cu_set_request_body_no_buffering(r: *mut ngx_http_request_t, value: ngx_uint_t);
+    fn ngx_http_cu_background(r: *mut ngx_http_request_t) -> ngx_uint_t;
+    #[cfg(ngx_feature = "http_cache")]
     fn ngx_http_cu_cached(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_count(r: *mut ngx_http_request_t, n: ngx_int_t);
 }
 
-/// Bit fields of a request, by the names that nginx gives them; the places are src/shim.c's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flags(ngx_uint_t);
-
-#[allow(missing_docs)]
-impl Flags {
-    pub const HEADER_ONLY: Flags = Flags(1 << 0);
-    pub const KEEPALIVE: Flags = Flags(1 << 1);
-    pub const LINGERING_CLOSE: Flags = Flags(1 << 2);
-    pub const ALLOW_RANGES: Flags = Flags(1 << 3);
-    pub const SINGLE_RANGE: Flags = Flags(1 << 4);
-    pub const DISABLE_NOT_MODIFIED: Flags = Flags(1 << 5);
-    pub const EXPECT_TESTED: Flags = Flags(1 << 6);
-    pub const LIMIT_RATE_SET: Flags = Flags(1 << 7);
-    pub const LIMIT_RATE_AFTER_SET: Flags = Flags(1 << 8);
-    pub const ERROR_PAGE: Flags = Flags(1 << 9);
-    pub const REQUEST_BODY_NO_BUFFERING: Flags = Flags(1 << 10);
-    pub const BACKGROUND: Flags = Flags(1 << 11);
-    pub const CACHED: Flags = Flags(1 << 12);
-
-    /// Both.
-    pub const fn or(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
-    }
-
-    /// Whether all of `flags` are set.
-    pub const fn has(self, flags: Flags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
-}
+/// The bit fields of a request that an answer may change; the places are src/shim.c's.
+#[derive(Clone, Copy)]
+pub struct SavedFlags(ngx_uint_t);
 
 /// A request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,22 +105,65 @@ impl Request {
         unsafe { (*self.connection()).error() != 0 }
     }
 
-    /// All flags.
-    pub fn flags(self) -> Flags {
+    /// The flags that an answer may change.
+    pub fn save_flags(self) -> SavedFlags {
         // SAFETY: the request is live.
-        Flags(unsafe { ngx_http_cu_flags(self.as_ptr()) })
+        SavedFlags(unsafe { ngx_http_cu_save(self.as_ptr()) })
     }
 
-    /// Whether the answer came out of a cache: one flag alone, as it is asked for on each answer.
+    /// Sets those flags to what they were.
+    pub fn restore_flags(self, saved: SavedFlags) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_restore(self.as_ptr(), saved.0) };
+    }
+
+    /// Sends no body.
+    pub fn set_header_only(self) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_set_header_only(self.as_ptr(), 1) };
+    }
+
+    /// Whether `error_page` has acted, and does not act again.
+    pub fn error_page(self) -> bool {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_error_page(self.as_ptr()) != 0 }
+    }
+
+    /// See `error_page()`.
+    pub fn set_error_page(self, acted: bool) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_set_error_page(self.as_ptr(), acted.into()) };
+    }
+
+    /// Whether the body is passed on while it comes in.
+    pub fn is_unbuffered(self) -> bool {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_request_body_no_buffering(self.as_ptr()) != 0 }
+    }
+
+    /// Has the body passed on while it comes in.
+    pub fn set_unbuffered(self) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_set_request_body_no_buffering(self.as_ptr(), 1) };
+    }
+
+    /// Whether nobody waits for this subrequest.
+    pub fn is_background(self) -> bool {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_background(self.as_ptr()) != 0 }
+    }
+
+    /// Whether the answer came out of a cache.
+    #[cfg(ngx_feature = "http_cache")]
     pub fn is_cached(self) -> bool {
         // SAFETY: the request is live.
         unsafe { ngx_http_cu_cached(self.as_ptr()) != 0 }
     }
 
-    /// Sets those of `mask` to what they are in `flags`.
-    pub fn set_flags(self, mask: Flags, flags: Flags) {
-        // SAFETY: the request is live.
-        unsafe { ngx_http_cu_set_flags(self.as_ptr(), mask.0, flags.0) };
+    /// Whether the answer came out of a cache: this nginx has none.
+    #[cfg(not(ngx_feature = "http_cache"))]
+    pub fn is_cached(self) -> bool {
+        false
     }
 
     /// Takes a reference, so that a later `NGX_DONE` leaves the request alive.

@@ -53,6 +53,11 @@ fn extend(conf: Conf) -> ConfResult {
     Ok(())
 }
 
+/// The address by which an extended upstream's initialisation is known.
+pub fn init_address() -> usize {
+    init_upstream as *const () as usize
+}
+
 unsafe extern "C" fn init_upstream(
     cf: *mut ngx_conf_t,
     us: *mut ngx_http_upstream_srv_conf_t,

@@ -18,7 +18,7 @@ use nginx_sys::{
     NGX_HTTP_UPS_CONF,
 };
 
-use super::extend::is_resolved;
+use super::extend::{self, is_resolved};
 use super::{conf_of, fake, with_servers};
 use crate::nginx::{
     bytes, guard, lowercase, upstream_module, Conf, ConfResult, Place, Refused, SrvConf, Text,
@@ -171,16 +171,7 @@ fn declare(conf: Conf, name: &[u8], singlet: Singlet) -> ConfResult {
     uscf.fields_mut().srv_conf = confs.as_ptr();
     uscf.set_conf(upstream_module(), uscf.as_ptr().cast());
     for module in upstream_modules(conf) {
-        // SAFETY: a HTTP module's ctx is a ngx_http_module_t.
-        let create = unsafe { (*module.ctx.cast::<ngx_http_module_t>()).create_srv_conf };
-        if let Some(create) = create {
-            // SAFETY: as nginx calls it for upstream{}.
-            let own = unsafe { create(conf.as_ptr()) };
-            if own.is_null() {
-                return Err(Refused::Logged);
-            }
-            uscf.set_conf(module, own);
-        }
+        create_conf(conf, uscf, module)?;
     }
 
     uscf.fields_mut().servers = singlet.host.fields().servers;
@@ -190,6 +181,21 @@ fn declare(conf: Conf, name: &[u8], singlet: Singlet) -> ConfResult {
         host.singlet_peers = host.singlet_peers.saturating_add(singlet.peers());
     }
     conf_of(uscf).ok_or(Refused::Logged)?.singlet = Some(singlet);
+    Ok(())
+}
+
+/// Gives a singlet a module's configuration with nothing set yet.
+fn create_conf(conf: Conf, uscf: SrvConf, module: &ngx_module_t) -> ConfResult {
+    // SAFETY: a HTTP module's ctx is a ngx_http_module_t.
+    let create = unsafe { (*module.ctx.cast::<ngx_http_module_t>()).create_srv_conf };
+    if let Some(create) = create {
+        // SAFETY: as nginx calls it for upstream{}.
+        let own = unsafe { create(conf.as_ptr()) };
+        if own.is_null() {
+            return Err(Refused::Logged);
+        }
+        uscf.set_conf(module, own);
+    }
     Ok(())
 }
 
@@ -317,8 +323,15 @@ fn take_method(conf: Conf, uscf: SrvConf, singlet: &Singlet) -> ConfResult {
         return Ok(());
     }
     let host = singlet.host;
+    // What the directive sets is known when it has been run.
+    run(conf, uscf, KEEPALIVE, "keepalive", &[b"1"])?;
+    let keepalive = address(uscf.fields().peer.init_upstream);
+    uscf.fields_mut().peer.init_upstream = None;
+    if let Some(module) = find_module(conf, KEEPALIVE) {
+        create_conf(conf, uscf, module)?;
+    }
+    let has = |method: usize| is_method(conf, host, method, keepalive);
     let of_host = address(host.fields().peer.init_upstream);
-    let has = |method: usize| of_host == method || wraps(conf, host, method);
     if of_host == 0 || has(address(Some(ngx_http_upstream_init_round_robin))) {
         return Ok(());
     }
@@ -351,10 +364,19 @@ fn address(init: ngx_http_upstream_init_pt) -> usize {
     init.map_or(0, |init| init as *const () as usize)
 }
 
-/// Whether the host's keepalive, or its `extend_single_peers`, wraps this method.
-fn wraps(conf: Conf, host: SrvConf, method: usize) -> bool {
-    conf_of(host).is_some_and(|own| address(own.extended_init_upstream) == method)
-        || keepalive_words(conf, host).is_some_and(|words| words.contains(&method))
+/// Whether the host uses this method, by itself or under its keepalive or `extend_single_peers`.
+fn is_method(conf: Conf, host: SrvConf, method: usize, keepalive: usize) -> bool {
+    let init = address(host.fields().peer.init_upstream);
+    let extended = conf_of(host).map_or(0, |own| address(own.extended_init_upstream));
+    let words = keepalive_words(conf, host).unwrap_or_default();
+    let wrapped = |by: usize, method: usize| {
+        (by == keepalive && words.contains(&method))
+            || (by == extend::init_address() && extended == method)
+    };
+    init == method
+        || wrapped(init, method)
+        || (wrapped(init, extend::init_address()) && wrapped(extend::init_address(), method))
+        || (wrapped(init, keepalive) && wrapped(keepalive, method))
 }
 
 const KEEPALIVE: &str = "ngx_http_upstream_keepalive_module";

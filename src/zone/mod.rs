@@ -17,6 +17,9 @@ use crate::conf::Upstrand;
 use crate::nginx::{self, bytes, guard, Place, Pool, Text, ERROR, OK};
 use layout::Block;
 
+/// nginx's own lower bound for zones, in pages.
+const LEAST_PAGES: usize = 8;
+
 /// Where an upstrand's state is.
 pub struct Memory(Cell<Parts>);
 
@@ -98,9 +101,14 @@ impl Zone {
         self.shm_zone
     }
 
-    /// The line that declares it.
+    /// The line that says its size, or the first one that names it.
     pub fn place(&self) -> Place {
         self.place
+    }
+
+    /// See `place()`.
+    pub fn set_place(&mut self, place: Place) {
+        self.place = place;
     }
 
     fn fields(&self) -> &ngx_shm_zone_t {
@@ -136,6 +144,7 @@ impl Zone {
         pages
             .saturating_add(descriptors)
             .saturating_add(4)
+            .max(LEAST_PAGES)
             .saturating_mul(page)
     }
 }

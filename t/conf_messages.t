@@ -1,0 +1,1229 @@
+# Every message that the module has for a configuration, with one that brings it
+# about, its whole text, and its line.  A message of the sources that has no
+# block here fails the file: as many blocks as places that print it.
+
+use FindBin;
+use strict;
+use warnings;
+
+use Test::Nginx::Socket 'no_plan';
+
+# --- http and --- server are included as http.conf in http{} and as server.conf
+# in the server, so that a message has the same file and line everywhere;
+# more.conf is for them to include.  Above http.conf stand upstreams u1 to u3,
+# which answer their number, bad, which answers 503, and dead, which refuses.
+# Without --- server, /t is passed to $upstrand_a or to upstream c.
+#
+# --- emerg and --- warning have lines "FILE:LINE: MESSAGE", or "- MESSAGE" where
+# nginx names no line; "..." stands for anything.  Other warnings there must not
+# be.  --- answers is a request for each word and who answers it, --- paths one
+# for each line, of status and $upstrand_path.
+
+my $backends = <<'_EOC_';
+server { listen unix:$DIR/s1.sock; return 200 "1\n"; }
+server { listen unix:$DIR/s2.sock; return 200 "2\n"; }
+server { listen unix:$DIR/s3.sock; return 200 "3\n"; }
+server { listen unix:$DIR/s4.sock; return 503 "bad\n"; }
+upstream u1 { server unix:$DIR/s1.sock; }
+upstream u2 { server unix:$DIR/s2.sock; }
+upstream u3 { server unix:$DIR/s3.sock; }
+upstream bad { server unix:$DIR/s4.sock; }
+upstream dead { server 127.0.0.1:1; }
+_EOC_
+
+add_block_preprocessor(sub {
+    my ($block) = @_;
+
+    my ($http, $server, $more) = map {
+        my $text = $block->$_;
+        defined $text ? $text : "\n";
+    } qw(http server more);
+
+    my $to = $http =~ /^upstrand a\b/m ? 'proxy_pass http://$upstrand_a;'
+           : $http =~ /^upstream c\b/m ? 'proxy_pass http://c;'
+           :                             'return 200;';
+
+    if (!defined $block->server) {
+        $server = "location /t { $to add_header X-Path \$upstrand_path always; }";
+    }
+
+    my @files = (['backends.conf', $backends], ['http.conf', $http],
+                 ['server.conf', $server], ['more.conf', $more]);
+
+    $_->[1] =~ s/\$DIR\b/html_dir()/eg for @files;
+
+    $block->set_value(user_files => \@files);
+    $block->set_value(http_config => join '', map { "include $_;\n" }
+                      map { html_dir() . "/$_.conf" } qw(backends http));
+    $block->set_value(config => 'include ' . html_dir() . "/server.conf;\n");
+
+    my @log = (patterns('emerg', scalar $block->emerg),
+               patterns('warn', scalar $block->warning));
+
+    $block->set_value(error_log => \@log) if @log;
+
+    return if defined $block->must_die;
+
+    my $said = join '|', @log, '(?!)';
+
+    $block->set_value(no_error_log =>
+                      [qr/^(?!.*(?:$said)).*\[warn\].* in \S+:\d+$/]);
+
+    my @answers = split ' ', defined $block->answers ? $block->answers : '';
+
+    if (@answers) {
+        my @requests = map { 'GET /t' } @answers;
+        my @bodies = map { "$_\n" } @answers;
+
+        $block->set_value(request => @answers > 1 ? \@requests : @requests);
+        $block->set_value(response_body => @answers > 1 ? \@bodies : @bodies);
+
+    } elsif (defined $block->paths) {
+        my @lines = split /\n/, $block->paths;
+
+        $block->set_value(request => [map { 'GET /t' } @lines]);
+        $block->set_value(error_code => [map { (split ' ')[0] } @lines]);
+        $block->set_value(response_headers =>
+                          [map { 'X-Path: ' . (split ' ', $_, 2)[1] } @lines]);
+
+    } elsif (!defined $block->request) {
+        $block->set_value(request => 'GET /t');
+    }
+});
+
+sub patterns {
+    my ($level, $text) = @_;
+
+    return map {
+        /^(?:([\w.]+):(\d+):|-) (.*)$/ or die "no pattern: $_";
+
+        my $message = join '.+', map { quotemeta } split /\.\.\./, $3, -1;
+        my $place = defined $1 ? " in \\S*/\Q$1\E:$2" : '';
+
+        qr/\[$level\] (?:\d+\#\d+: )?$message$place$/;
+    } split /\n/, defined $text ? $text : '';
+}
+
+check_sources();
+run_tests();
+
+# Messages that no configuration can bring about.
+
+sub unreachable {
+    return (
+        # an nginx of other structures than those of the build
+        'emerg ngx_http_combined_upstreams_module was built with bindings that'
+        . ' do not fit nginx\'s structures' => 1,
+
+        # an nginx without PCRE2
+        'emerg using regex "~{}" requires PCRE2 library' => 1,
+
+        # a zone that nginx's slab allocator can't take, though it was found
+        # large enough
+        'emerg zone "{}" is too small: its upstrands need {}k' => 1,
+    );
+}
+
+# The sources' messages as "LEVEL FORMAT", each with the number of places that
+# print it.
+
+sub source_messages {
+    my %count;
+
+    for my $file (source_files("$FindBin::Bin/../src")) {
+        my $text = do { local (@ARGV, $/) = $file; <> };
+
+        # what prints for all of them
+        next if $text =~ /\bpub fn refuse_at\b/;
+
+        $text =~ s{^\s*//.*$}{}mg;
+        $text =~ s/^#\[cfg\(test\)\].*//ms;
+
+        my $string = qr/"((?:[^"\\]|\\.)*)"/s;
+
+        while ($text =~ /\.(refuse|warn)(?:_at)?(?:::<[^()]*>)?\(/g) {
+            my $level = $1 eq 'refuse' ? 'emerg' : 'warn';
+
+            if ($text =~ /\G\s*(?:[\w.]+(?:\(\))?,\s*)?format_args!\(\s*$string/gc) {
+                $count{"$level " . unescape($1)}++;
+
+            } else {
+                fail("$file: a message that this test can't read: "
+                     . substr $text, pos $text, 80);
+            }
+        }
+
+        while ($text =~ /\bngx(?:_conf)?_log_error!\(\s*(?:\w+::)*(\w+)/g) {
+            my $name = $1;
+
+            # others are of the run time
+            next if $name =~ /^NGX_LOG_(?!EMERG|WARN)/;
+
+            my $level = $name eq 'NGX_LOG_EMERG' ? 'emerg' : 'warn';
+
+            if ($name =~ /^NGX_LOG_/ && $text =~ /\G[^";]*?$string/gc) {
+                $count{"$level " . unescape($1)}++;
+
+            } else {
+                fail("$file: a message that this test can't read: "
+                     . substr $text, pos $text, 80);
+            }
+        }
+
+        while ($text =~ /\bDirective\(c$string\)/g) {
+            $count{'emerg "{}" directive ' . unescape($1)}++;
+        }
+    }
+
+    return \%count;
+}
+
+sub source_files {
+    my ($dir) = @_;
+
+    opendir my $in, $dir or die "cannot read $dir: $!";
+
+    my @names = map { "$dir/$_" } grep { !/^\./ } sort readdir $in;
+
+    return map { -d $_ ? source_files($_) : /\.rs$/ ? $_ : () } @names;
+}
+
+sub unescape {
+    my ($text) = @_;
+
+    $text =~ s/\\\n\s*//g;
+    $text =~ s/\\(.)/$1/g;
+    $text =~ s/\{[^{}]*\}/{}/g;
+
+    return $text;
+}
+
+# A block's message belongs to the format that leaves the least to be filled in.
+
+sub check_sources {
+    my $count = source_messages();
+    my %unreachable = unreachable();
+    my %tests;
+
+    cmp_ok(scalar keys %$count, '>', 30, 'the sources have messages');
+
+    # PCRE's own text is all of it
+    my %regex = ('emerg {}' => qr/^emerg pcre2_compile\(\) failed: /);
+
+    my @formats = sort { literal($b) <=> literal($a) } keys %$count;
+
+    for my $format (@formats) {
+        my $text = join '.+', map { quotemeta } split /\{\}/, $format, -1;
+        $regex{$format} ||= qr/^$text$/;
+    }
+
+    for my $block (blocks()) {
+        for my $level (qw(emerg warning)) {
+            my $text = $level eq 'emerg' ? $block->emerg : $block->warning;
+
+            for my $line (split /\n/, defined $text ? $text : '') {
+                (my $said = $line) =~ s/^\S+ //;
+                $said = ($level eq 'emerg' ? 'emerg' : 'warn') . " $said";
+
+                my ($format) = grep { $said =~ $regex{$_} } @formats;
+                $tests{$format}++ if defined $format;
+            }
+        }
+    }
+
+    for my $format (sort keys %$count) {
+        my $wanted = $count->{$format} - ($unreachable{$format} || 0);
+        my $have = $tests{$format} || 0;
+
+        next if $wanted == 0;
+
+        cmp_ok($have, '>=', $wanted,
+               "places that print \"$format\": $wanted, each with a test");
+    }
+
+    for my $format (sort keys %unreachable) {
+        ok($count->{$format}, "the sources have \"$format\"");
+    }
+
+    # as many directives as the table of lib.rs has
+
+    my $table = do { local (@ARGV, $/) = "$FindBin::Bin/../src/lib.rs"; <> };
+    my @names = $table =~ /\bdirective\(\s*b"(\w+)\\0"/g;
+    my $all = join "\n", map { $_->emerg } grep { defined $_->emerg } blocks();
+
+    cmp_ok(scalar @names, '>', 10, 'the module has directives');
+
+    for my $name (@names) {
+        like($all, qr/ "\Q$name\E" directive is not allowed here$/m,
+             "$name in a wrong place has a test");
+        like($all, qr/ invalid number of arguments in "\Q$name\E" directive$/m,
+             "$name with a wrong number of arguments has a test");
+    }
+}
+
+sub literal {
+    my ($format) = @_;
+
+    $format =~ s/\{\}//g;
+
+    return length $format;
+}
+
+__DATA__
+
+=== TEST 1: add_upstream: the upstream itself
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    add_upstream c;
+}
+--- must_die
+--- emerg
+http.conf:3: upstream "c" makes recursion
+
+
+
+=== TEST 2: add_upstream: backup twice
+--- http
+upstream c {
+    add_upstream u1 backup backup;
+}
+--- must_die
+--- emerg
+http.conf:2: parameter "backup" has been already declared
+
+
+
+=== TEST 3: add_upstream: weight= twice
+--- http
+upstream c {
+    add_upstream u1 weight=1 weight=2;
+}
+--- must_die
+--- emerg
+http.conf:2: parameter "weight" has been already declared
+
+
+
+=== TEST 4: add_upstream: a weight that is none
+--- http
+upstream c {
+    add_upstream u1 weight=0;
+}
+--- must_die
+--- emerg
+http.conf:2: parameter "weight" must be a positive integer value in "weight=0"
+
+
+
+=== TEST 5: add_upstream: a word that is none
+--- http
+upstream c {
+    add_upstream u1 frob;
+}
+--- must_die
+--- emerg
+http.conf:2: invalid parameter "frob"
+
+
+
+=== TEST 6: add_upstream: an unknown name
+--- http
+upstream c {
+    add_upstream nope;
+}
+--- must_die
+--- emerg
+http.conf:2: upstream "nope" not found
+
+
+
+=== TEST 7: add_upstream: backup under a method without backups
+--- http
+upstream c {
+    ip_hash;
+    add_upstream u1 backup;
+}
+--- must_die
+--- emerg
+http.conf:3: balancing method does not support parameter "backup"
+
+
+
+=== TEST 8: add_upstream: a product of weights that is too large
+--- http
+upstream d { server 127.0.0.1:9 weight=3; }
+upstream c {
+    add_upstream d weight=9223372036854775807;
+}
+--- must_die
+--- emerg
+http.conf:3: weight 3 of server "127.0.0.1:9" times "weight=9223372036854775807" is too large
+
+
+
+=== TEST 9: add_upstream: backup servers under a method without backups
+--- http
+upstream d { server unix:$DIR/s1.sock; server 127.0.0.1:8 backup; }
+upstream c {
+    hash $uri;
+    add_upstream d;
+}
+--- warning
+http.conf:4: backup servers of upstream "d" are not used by the balancing method of upstream "c"
+
+
+
+=== TEST 10: combine_server_singlets: byname with a width
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    combine_server_singlets byname 2;
+}
+--- must_die
+--- emerg
+http.conf:3: setting field width is not permitted when using "byname" value: "2"
+
+
+
+=== TEST 11: combine_server_singlets: a width that is none
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    combine_server_singlets _s_ x;
+}
+--- must_die
+--- emerg
+http.conf:3: field width "x" must be an integer value
+
+
+
+=== TEST 12: combine_server_singlets: a third word that is none
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    combine_server_singlets _s_ 2 x;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid parameter "x"
+
+
+
+=== TEST 13: combine_server_singlets: no server yet
+--- http
+upstream c {
+    combine_server_singlets;
+    server 127.0.0.1:9;
+}
+--- must_die
+--- emerg
+http.conf:2: no server so far declared to build singlets
+
+
+
+=== TEST 14: combine_server_singlets: a name that is taken
+--- http
+upstream c1 { server 127.0.0.1:9; }
+upstream c {
+    server 127.0.0.1:9;
+    combine_server_singlets;
+}
+--- must_die
+--- emerg
+http.conf:4: duplicate upstream "c1"
+
+
+
+=== TEST 15: combine_server_singlets: a method without backups
+--- http
+upstream c {
+    ip_hash;
+    server unix:$DIR/s1.sock;
+    combine_server_singlets;
+}
+--- warning
+http.conf:4: singlets of upstream "c" use round robin instead of its balancing method
+
+
+
+=== TEST 16: extend_single_peers twice
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    extend_single_peers;
+    extend_single_peers;
+}
+--- must_die
+--- emerg
+http.conf:4: "extend_single_peers" directive is duplicate
+
+
+
+=== TEST 17: upstrand: an empty name
+--- http
+upstrand "" {
+    upstream u1;
+}
+--- must_die
+--- emerg
+http.conf:1: invalid upstrand name ""
+
+
+
+=== TEST 18: upstrand: a name twice
+--- http
+upstrand a { upstream u1; }
+upstrand A { upstream u1; }
+--- must_die
+--- emerg
+http.conf:2: duplicate upstrand "A"
+
+
+
+=== TEST 19: upstrand: a name whose variable there is
+--- http
+upstrand addr { upstream u1; }
+--- must_die
+--- emerg
+http.conf:1: the duplicate "upstrand_addr" variable
+
+
+
+=== TEST 20: upstrand: no members
+--- http
+upstrand a {
+    order per_request;
+}
+--- must_die
+--- emerg
+http.conf:3: no upstream registered in upstrand "a"
+
+
+
+=== TEST 21: upstrand: no members, as a regex matches nothing
+--- http
+upstrand a {
+    upstream ~^zz;
+}
+--- must_die
+--- emerg
+http.conf:2: no upstream matches "~^zz", and none else is registered in upstrand "a"
+
+
+
+=== TEST 22: upstream: a regex that matches nothing beside a member
+--- http
+upstrand a {
+    upstream u1;
+    upstream ~^zz;
+}
+--- warning
+http.conf:3: no upstream matches "~^zz" in upstrand "a"
+
+
+
+=== TEST 23: upstream: a regex that matches what stands below, beside a member
+--- http
+upstrand a {
+    upstream u1;
+    upstream ~^below;
+}
+upstream below { server 127.0.0.1:9; }
+--- must_die
+--- emerg
+http.conf:3: upstream "below" matches "~^below" in upstrand "a", but is declared below it
+
+
+
+=== TEST 24: upstream: a regex that does not compile
+--- http
+upstrand a {
+    upstream ~(u;
+}
+--- must_die
+--- emerg
+http.conf:2: pcre2_compile() failed: ... in "(u"
+
+
+
+=== TEST 25: upstream: a tier that is none
+--- http
+upstrand a {
+    upstream u1 tier=x;
+}
+--- must_die
+--- emerg
+http.conf:2: invalid parameter "tier=x"
+
+
+
+=== TEST 26: upstream: an interval that is none
+--- http
+upstrand a {
+    upstream u1 blacklist_interval=x;
+}
+--- must_die
+--- emerg
+http.conf:2: invalid parameter "blacklist_interval=x"
+
+
+
+=== TEST 27: upstream: a word that is none
+--- http
+upstrand a {
+    upstream u1 frob;
+}
+--- must_die
+--- emerg
+http.conf:2: invalid parameter "frob"
+
+
+
+=== TEST 28: upstream: an unknown name
+--- http
+upstrand a {
+    upstream nope;
+}
+--- must_die
+--- emerg
+http.conf:2: upstream "nope" is not found
+
+
+
+=== TEST 29: order: a word that is none
+--- http
+upstrand a {
+    upstream u1;
+    order frob;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid value "frob"
+
+
+
+=== TEST 30: order: a word twice
+--- http
+upstrand a {
+    upstream u1;
+    order per_request per_request;
+}
+--- must_die
+--- emerg
+http.conf:3: duplicate value "per_request"
+
+
+
+=== TEST 31: order twice
+--- http
+upstrand a {
+    upstream u1;
+    order per_request;
+    order start_random;
+}
+--- must_die
+--- emerg
+http.conf:4: "order" directive is duplicate
+
+
+
+=== TEST 32: next_upstream_statuses: a word that is none
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_statuses 600;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid value "600"
+
+
+
+=== TEST 33: next_upstream_statuses: a word twice
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_statuses 5xx error 5xx;
+}
+--- warning
+http.conf:3: duplicate value "5xx"
+
+
+
+=== TEST 34: next_upstream_timeout: a time that is none
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_timeout 1x;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid value "1x"
+
+
+
+=== TEST 35: next_upstream_timeout twice
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_timeout 0;
+    next_upstream_timeout 1s;
+}
+--- must_die
+--- emerg
+http.conf:4: "next_upstream_timeout" directive is duplicate
+
+
+
+=== TEST 36: next_upstream_tries: a number that is none
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_tries 1.5;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid value "1.5"
+
+
+
+=== TEST 37: next_upstream_tries twice
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_tries 0;
+    next_upstream_tries 1;
+}
+--- must_die
+--- emerg
+http.conf:4: "next_upstream_tries" directive is duplicate
+
+
+
+=== TEST 38: intercept_statuses: non_idempotent
+--- http
+upstrand a {
+    upstream u1;
+    intercept_statuses non_idempotent /f;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid value "non_idempotent"
+
+
+
+=== TEST 39: intercept_statuses: a word that an earlier line covers
+--- http
+upstrand a {
+    upstream u1;
+    intercept_statuses 5xx /f;
+    intercept_statuses 503 /g;
+}
+--- warning
+http.conf:4: "503" is intercepted by an earlier "intercept_statuses"
+
+
+
+=== TEST 40: intercept_statuses: a URI that is none
+--- http
+upstrand a {
+    upstream u1;
+    intercept_statuses 502 503;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid URI "503"
+
+
+
+=== TEST 41: intercept_statuses: a URI with a variable without a name
+--- http
+upstrand a {
+    upstream u1;
+    intercept_statuses 5xx /f$;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid variable name
+
+
+
+=== TEST 42: intercept_statuses: a URI with an unknown variable
+--- http
+upstrand a {
+    upstream u1;
+    intercept_statuses 5xx /f/$nope;
+}
+--- must_die
+--- emerg
+- unknown "nope" variable
+
+
+
+=== TEST 43: zone: an empty name
+--- http
+upstrand a {
+    upstream u1;
+    zone "" 64k;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid zone name ""
+
+
+
+=== TEST 44: zone: a size that is none
+--- http
+upstrand a {
+    upstream u1;
+    zone z 64q;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid zone size "64q"
+
+
+
+=== TEST 45: zone: a size below nginx's least
+--- http
+upstrand a {
+    upstream u1;
+    zone z 8k;
+}
+--- must_die
+--- emerg
+http.conf:3: zone "z" is too small: its upstrands need ...k
+
+
+
+=== TEST 46: zone: a size below what its upstrands need
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    combine_server_singlets _ 4000;
+    combine_server_singlets - 4000;
+    combine_server_singlets s 4000;
+    combine_server_singlets t 4000;
+    combine_server_singlets u 4000;
+    combine_server_singlets v 4000;
+    combine_server_singlets w 4000;
+    combine_server_singlets x 4000;
+}
+upstrand a {
+    upstream ~^c.0;
+    zone z 32k;
+}
+--- must_die
+--- emerg
+http.conf:14: zone "z" is too small: its upstrands need ...k
+
+
+
+=== TEST 47: zone: no size
+--- http
+upstrand a {
+    upstream u1;
+    zone z;
+}
+--- must_die
+--- emerg
+http.conf:3: zone "z" has no size: its upstrands need ...k
+
+
+
+=== TEST 48: zone: two sizes
+--- http
+upstrand a { upstream u1; zone z 64k; }
+upstrand b {
+    upstream u1;
+    zone z 128k;
+}
+--- must_die
+--- emerg
+http.conf:4: the size 131072 of shared memory zone "z" conflicts with already declared size 65536
+
+
+
+=== TEST 49: zone: the name of a zone that is none of an upstrand
+--- http
+upstream c { server 127.0.0.1:9; zone z 64k; }
+upstrand a {
+    upstream u1;
+    zone z 64k;
+}
+--- must_die
+--- emerg
+http.conf:4: the shared memory zone "z" is already declared for a different use
+
+
+
+=== TEST 50: zone twice
+--- http
+upstrand a {
+    upstream u1;
+    zone z 64k;
+    zone z;
+}
+--- must_die
+--- emerg
+http.conf:4: "zone" directive is duplicate
+
+
+
+=== TEST 51: dynamic_upstrand: a variable without a dollar sign
+--- server
+dynamic_upstrand d a;
+--- must_die
+--- emerg
+server.conf:1: invalid variable name "d"
+
+
+
+=== TEST 52: dynamic_upstrand: a lone dollar sign
+--- server
+dynamic_upstrand $d $ a;
+--- must_die
+--- emerg
+server.conf:1: invalid variable name "$"
+
+
+
+=== TEST 53: dynamic_upstrand: a variable with a value of its own
+--- server
+dynamic_upstrand $host a;
+--- must_die
+--- emerg
+server.conf:1: the duplicate "host" variable
+
+
+
+=== TEST 54: dynamic_upstrand: two lines for one variable
+--- http
+upstrand a { upstream u1; }
+--- server
+location /t {
+    dynamic_upstrand $d a;
+    dynamic_upstrand $d a;
+}
+--- must_die
+--- emerg
+server.conf:3: duplicate "dynamic_upstrand" for variable "$d"
+
+
+
+=== TEST 55: dynamic_upstrand: words after the literal
+--- http
+upstrand a { upstream u1; }
+--- server
+location /t {
+    dynamic_upstrand $d a $arg_x;
+}
+--- must_die
+--- emerg
+server.conf:2: invalid parameter "$arg_x" after upstrand "a"
+
+
+
+=== TEST 56: dynamic_upstrand: an unknown upstrand
+--- server
+location /t {
+    dynamic_upstrand $d a;
+}
+--- must_die
+--- emerg
+server.conf:2: upstrand "a" is not found
+
+
+
+=== TEST 57: dynamic_upstrand: an unknown variable
+--- http
+upstrand a { upstream u1; }
+--- server
+dynamic_upstrand $d $nope a;
+--- must_die
+--- emerg
+- unknown "nope" variable
+
+
+
+=== TEST 58: add_upstream: a wrong number of arguments
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    add_upstream;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "add_upstream" directive
+
+
+
+=== TEST 59: combine_server_singlets: a wrong number of arguments
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    combine_server_singlets a 2 nobackup x;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "combine_server_singlets" directive
+
+
+
+=== TEST 60: extend_single_peers: a wrong number of arguments
+--- http
+upstream c {
+    server 127.0.0.1:9;
+    extend_single_peers on;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "extend_single_peers" directive
+
+
+
+=== TEST 61: upstrand: a wrong number of arguments
+--- http
+# no name
+
+upstrand {
+    upstream u1;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "upstrand" directive
+
+
+
+=== TEST 62: upstream: a wrong number of arguments
+--- http
+upstrand a {
+    upstream u1;
+    upstream;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "upstream" directive
+
+
+
+=== TEST 63: order: a wrong number of arguments
+--- http
+upstrand a {
+    upstream u1;
+    order;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "order" directive
+
+
+
+=== TEST 64: next_upstream_statuses: a wrong number of arguments
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_statuses;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "next_upstream_statuses" directive
+
+
+
+=== TEST 65: next_upstream_timeout: a wrong number of arguments
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_timeout;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "next_upstream_timeout" directive
+
+
+
+=== TEST 66: next_upstream_tries: a wrong number of arguments
+--- http
+upstrand a {
+    upstream u1;
+    next_upstream_tries 1 2;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "next_upstream_tries" directive
+
+
+
+=== TEST 67: intercept_statuses: a wrong number of arguments
+--- http
+upstrand a {
+    upstream u1;
+    intercept_statuses /f;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "intercept_statuses" directive
+
+
+
+=== TEST 68: zone: a wrong number of arguments
+--- http
+upstrand a {
+    upstream u1;
+    zone;
+}
+--- must_die
+--- emerg
+http.conf:3: invalid number of arguments in "zone" directive
+
+
+
+=== TEST 69: dynamic_upstrand: a wrong number of arguments
+--- server
+dynamic_upstrand $d;
+--- must_die
+--- emerg
+server.conf:1: invalid number of arguments in "dynamic_upstrand" directive
+
+
+
+=== TEST 70: add_upstream: a wrong place
+--- server
+location /t {
+    add_upstream x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "add_upstream" directive is not allowed here
+
+
+
+=== TEST 71: combine_server_singlets: a wrong place
+--- server
+location /t {
+    combine_server_singlets x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "combine_server_singlets" directive is not allowed here
+
+
+
+=== TEST 72: extend_single_peers: a wrong place
+--- server
+location /t {
+    extend_single_peers x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "extend_single_peers" directive is not allowed here
+
+
+
+=== TEST 73: upstrand: a wrong place
+--- server
+location /t {
+    upstrand x y { }
+}
+--- must_die
+--- emerg
+server.conf:2: "upstrand" directive is not allowed here
+
+
+
+=== TEST 74: upstream: a wrong place
+--- server
+location /t {
+    upstream x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "upstream" directive is not allowed here
+
+
+
+=== TEST 75: order: a wrong place
+--- server
+location /t {
+    order x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "order" directive is not allowed here
+
+
+
+=== TEST 76: next_upstream_statuses: a wrong place
+--- server
+location /t {
+    next_upstream_statuses x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "next_upstream_statuses" directive is not allowed here
+
+
+
+=== TEST 77: next_upstream_timeout: a wrong place
+--- server
+location /t {
+    next_upstream_timeout x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "next_upstream_timeout" directive is not allowed here
+
+
+
+=== TEST 78: next_upstream_tries: a wrong place
+--- server
+location /t {
+    next_upstream_tries x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "next_upstream_tries" directive is not allowed here
+
+
+
+=== TEST 79: intercept_statuses: a wrong place
+--- server
+location /t {
+    intercept_statuses x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "intercept_statuses" directive is not allowed here
+
+
+
+=== TEST 80: zone: a wrong place
+--- server
+location /t {
+    zone x y;
+}
+--- must_die
+--- emerg
+server.conf:2: "zone" directive is not allowed here
+
+
+
+=== TEST 81: dynamic_upstrand: a wrong place
+--- http
+dynamic_upstrand $d a;
+--- must_die
+--- emerg
+http.conf:1: "dynamic_upstrand" directive is not allowed here
+
+
+
+=== TEST 82: dynamic_upstrand: a source twice
+--- http
+upstrand one { upstream u1; }
+--- server
+dynamic_upstrand $d $arg_x $arg_x one;
+--- must_die
+--- emerg
+server.conf:1: duplicate parameter "$arg_x"
