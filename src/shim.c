@@ -153,6 +153,7 @@ ngx_http_cu_probe(ngx_uint_t n, void *p)
     CU_BIT(15, ngx_http_upstream_server_t, backup, 1)
     CU_BIT(16, ngx_buf_t, memory, 1)
     CU_BIT(17, ngx_buf_t, last_buf, 1)
+    CU_BIT(18, ngx_buf_t, temporary, 1)
     default:
         return 0;
     }

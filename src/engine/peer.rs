@@ -1,8 +1,10 @@
 //! A try runs once nginx has chosen its upstream: `peer.init` of the members of upstrands.
 
+use core::ptr;
+
 use nginx_sys::{
     ngx_event_t, ngx_http_request_t, ngx_http_upstream_conf_t, ngx_http_upstream_srv_conf_t,
-    ngx_int_t, NGX_HTTP_BAD_GATEWAY,
+    ngx_int_t, ngx_list_init, ngx_table_elt_t, NGX_HTTP_BAD_GATEWAY,
 };
 use walk::Answer;
 
@@ -77,9 +79,60 @@ fn run(walking: &mut Walking) -> Option<()> {
         walking.finalize_request = upstream.fields().finalize_request;
         upstream.fields_mut().finalize_request = Some(finalize_request);
     }
+    reuse_buffer(walking, upstream)?;
     keep_own_error_body(request, upstream)?;
     body::resume_unbuffered(walking, upstream)?;
     deadline::arm(walking)
+}
+
+/// Gives the try the header buffer of the one before, prepared as `ngx_http_upstream_reinit()` does
+/// it for the next server of an upstream. None: memory is short.
+fn reuse_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
+    let (start, size) = walking.spare;
+    let fields = upstream.fields_mut();
+    let wanted = upstream.conf()?.buffer_size;
+    if start.is_null() || size != wanted || !fields.buffer.start.is_null() {
+        return Some(());
+    }
+    let pool = walking.request.pool()?.as_ptr();
+    // SAFETY: the lists are the upstream's own, the pool is live.
+    let rc = unsafe {
+        ngx_list_init(
+            &mut fields.headers_in.headers,
+            pool,
+            8,
+            size_of::<ngx_table_elt_t>(),
+        ) | ngx_list_init(
+            &mut fields.headers_in.trailers,
+            pool,
+            2,
+            size_of::<ngx_table_elt_t>(),
+        )
+    };
+    if rc != OK {
+        return None;
+    }
+    walking.spare = (ptr::null_mut(), 0);
+    let skipped = header_start(walking.request);
+    fields.buffer.start = start;
+    fields.buffer.pos = start.wrapping_add(skipped);
+    fields.buffer.last = fields.buffer.pos;
+    fields.buffer.end = start.wrapping_add(size);
+    fields.buffer.set_temporary(1);
+    fields.buffer.tag = fields.output.tag;
+    Some(())
+}
+
+/// The room that a cache entry's own header takes at the front of the buffer.
+#[cfg(ngx_feature = "http_cache")]
+fn header_start(request: Request) -> usize {
+    // SAFETY: r->cache is NULL or lives in the request's pool.
+    unsafe { request.fields().cache.as_ref() }.map_or(0, |cache| cache.header_start)
+}
+
+#[cfg(not(ngx_feature = "http_cache"))]
+fn header_start(_request: Request) -> usize {
+    0
 }
 
 /// Without this `*_intercept_errors` would replace the upstream's body by nginx's page. The copy

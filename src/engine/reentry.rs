@@ -121,7 +121,7 @@ fn go_on(walking: &mut Walking) {
     if request.client_gone() {
         return finalize(request, NGX_HTTP_CLIENT_CLOSED_REQUEST as ngx_int_t);
     }
-    free_old(request, upstream);
+    free_old(walking, upstream);
     walking.saved().restore(request);
 
     match walking.then.take() {
@@ -146,18 +146,18 @@ fn finalize(request: Request, rc: ngx_int_t) {
     unsafe { ngx_http_finalize_request(request.as_ptr(), rc) };
 }
 
-/// Gives back what a dropped answer holds until the request ends: its buffer, and a cache entry's
-/// open file.
-fn free_old(request: Request, upstream: Upstream) {
+/// Gives back what a dropped answer holds until the request ends: its buffer, to the next try if
+/// it can use it, and a cache entry's open file.
+fn free_old(walking: &mut Walking, upstream: Upstream) {
+    let request = walking.request;
     #[cfg(ngx_feature = "http_cache")]
     free_cache(request);
-    let Some(pool) = request.pool() else {
-        return;
-    };
-    let start = upstream.fields().buffer.start;
-    if !start.is_null() {
-        upstream.fields_mut().buffer.start = core::ptr::null_mut();
-        pool.free(start.cast());
+    let buffer = &mut upstream.fields_mut().buffer;
+    let start = core::mem::replace(&mut buffer.start, core::ptr::null_mut());
+    let size = (buffer.end as usize).saturating_sub(start as usize);
+    let spare = core::mem::replace(&mut walking.spare, (start, size));
+    if let (false, Some(pool)) = (spare.0.is_null(), request.pool()) {
+        pool.free(spare.0.cast());
     }
 }
 

@@ -93,6 +93,8 @@ pub struct Walking {
     pub resend: bool,
     /// The answer of the walk, or of an earlier one of the request, was intercepted.
     pub intercepted: bool,
+    /// The header buffer of a dropped answer and its size, for the next try; NULL: there is none.
+    pub spare: (*mut u8, usize),
     /// What comes after a dropped answer.
     pub then: Option<Then>,
     /// `u->finalize_request` of the try at hand.
@@ -145,6 +147,7 @@ impl Walking {
             resend: false,
             kept: Kept::default(),
             intercepted: false,
+            spare: (ptr::null_mut(), 0),
             then: None,
             finalize_request: None,
             owner: ptr::null_mut(),

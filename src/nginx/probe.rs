@@ -71,6 +71,7 @@ pub fn bindings_fit() -> bool {
             15 => server.backup / set_backup as ngx_http_upstream_server_t,
             16 => buf.memory / set_memory as ngx_buf_t,
             17 => buf.last_buf / set_last_buf as ngx_buf_t,
+            18 => buf.temporary / set_temporary as ngx_buf_t,
         );
         // SAFETY: any bytes are a room.
         let left = unsafe { any.room }.iter().any(|byte| *byte != 0);
