@@ -22,7 +22,7 @@ PROVE_FLAGS ?=
 # NGINX_BUILD_DIR, NGINX_BINARY and NGINX_MODULES_PATH.
 with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set +a;
 
-.PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-t \
+.PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-faults test-t \
     test-install test-build test-examples install deps clean help
 .NOTPARALLEL:
 
@@ -38,7 +38,7 @@ paths: ## print what was built: two lines, nginx=PATH and module=PATH
 demo: deps build ## a live fail-over on loopback, checked
 	@$(with_nginx) tools/demo.sh "$$NGINX_BINARY" $(MODULE)
 
-test: deps check test-reference test-unit test-t test-install test-build test-examples ## every test there is
+test: deps check test-reference test-unit test-faults test-t test-install test-build test-examples ## every test there is
 
 check: check-fmt check-clippy ## rustfmt and clippy
 
@@ -59,6 +59,15 @@ test-reference: ## README and contrib/ against the tables of the code
 test-unit: build ## cargo test: the pure logic, and tests/*.rs, which start nginx
 	@$(with_nginx) TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
 	    cargo test --workspace --locked
+
+# A build of its own, with faults on purpose (src/nginx/fault.rs).
+FAULTS := $(CURDIR)/target/$(NGINX)-faults
+test-faults: build ## panics and failed allocations stay within their request or configuration
+	@$(with_nginx) export CARGO_TARGET_DIR=$(FAULTS); \
+	cargo build --locked --features faults; \
+	TEST_NGINX_BINARY=$$NGINX_BINARY \
+	    TEST_NGINX_LOAD_MODULES=$(FAULTS)/debug/lib$(NAME).so \
+	    cargo test --locked --features faults --test faults
 
 # Test::Nginx::Socket itself where it is installed, else the stand-in for it.
 test-t: build ## t/*.t by prove; T=FILES, PROVE_FLAGS=

@@ -178,6 +178,7 @@ unsafe extern "C" fn merge_loc_conf(
 }
 
 unsafe extern "C" fn preconfiguration(cf: *mut ngx_conf_t) -> ngx_int_t {
+    nginx::log_panics();
     configure(cf, |conf| {
         if !nginx::bindings_fit() {
             ngx::ngx_log_error!(

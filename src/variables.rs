@@ -1,12 +1,14 @@
 //! What `$upstrand_path` and its kin print, made from the records when they are read.
 
 use nginx_sys::{
-    ngx_http_request_t, ngx_http_upstream_state_t, ngx_int_t, ngx_msec_t, ngx_variable_value_t,
-    NGX_HTTP_VAR_NOCACHEABLE,
+    ngx_http_request_t, ngx_http_upstream_state_t, ngx_int_t, ngx_msec_t, ngx_str_t,
+    ngx_variable_value_t, NGX_HTTP_VAR_NOCACHEABLE,
 };
 
 use crate::engine::{note_evaluation, TryRecord, Walking};
-use crate::nginx::{bytes, guard, Conf, ConfResult, Request, Value, ERROR, OK};
+use crate::nginx::{
+    bytes, fault, guard, string, Conf, ConfResult, Pool, Request, Value, ERROR, OK,
+};
 use walk::Reason;
 
 /// The variables, in the order of the table.
@@ -82,9 +84,9 @@ unsafe extern "C" fn evaluate(
         let Some(pool) = request.pool() else {
             return ERROR;
         };
-        let mut out = Out::new();
+        let mut out = Out::new(pool);
         print(&mut out, walking, *variable);
-        match pool.copy(out.bytes()) {
+        match out.finish() {
             Some(text) => {
                 value.set(text);
                 OK
@@ -94,43 +96,72 @@ unsafe extern "C" fn evaluate(
     })
 }
 
-/// A value in the making: on the stack while it is short.
+/// A value in the making: on the stack while it is short, then in the request's pool.
 struct Out {
+    pool: Pool,
     short: [u8; SHORT],
+    long: &'static mut [u8],
     len: usize,
-    long: Vec<u8>,
+    failed: bool,
 }
 
 const SHORT: usize = 256;
 
 impl Out {
-    fn new() -> Out {
+    fn new(pool: Pool) -> Out {
         Out {
+            pool,
             short: [0; SHORT],
+            long: &mut [],
             len: 0,
-            long: Vec::new(),
+            failed: false,
         }
     }
 
-    fn bytes(&self) -> &[u8] {
-        if self.long.is_empty() {
-            self.short.get(..self.len).unwrap_or_default()
-        } else {
-            &self.long
+    /// The value. None: memory is short.
+    fn finish(self) -> Option<ngx_str_t> {
+        if self.failed {
+            return None;
         }
+        if self.long.is_empty() {
+            return self.pool.copy(self.short.get(..self.len)?);
+        }
+        Some(string(self.long.get(..self.len)?))
     }
 
     fn text(&mut self, text: &[u8]) {
-        if self.long.is_empty() {
-            let end = self.len.saturating_add(text.len());
-            if let Some(room) = self.short.get_mut(self.len..end) {
+        let end = self.len.saturating_add(text.len());
+        let room = if self.long.is_empty() {
+            self.short.get_mut(self.len..end)
+        } else {
+            self.long.get_mut(self.len..end)
+        };
+        match room {
+            Some(room) => {
                 room.copy_from_slice(text);
                 self.len = end;
-                return;
             }
-            self.long = self.bytes().to_vec();
+            None => self.grow(text),
         }
-        self.long.extend_from_slice(text);
+    }
+
+    fn grow(&mut self, text: &[u8]) {
+        let end = self.len.saturating_add(text.len());
+        let old: &[u8] = if self.long.is_empty() {
+            &self.short
+        } else {
+            self.long
+        };
+        let old = old.get(..self.len).unwrap_or_default();
+        let Some(long) = self.pool.bytes(end.saturating_mul(2)) else {
+            self.failed = true;
+            return;
+        };
+        for (to, from) in long.iter_mut().zip(old.iter().chain(text)) {
+            *to = *from;
+        }
+        self.long = long;
+        self.len = end;
     }
 
     /// A decimal number of at least `width` digits.
@@ -151,6 +182,7 @@ impl Out {
 }
 
 fn print(out: &mut Out, walking: &Walking, variable: Variable) {
+    fault::point("variables");
     match variable {
         Variable::Name => out.text(walking.upstrand().name_bytes()),
         Variable::Upstream => {
@@ -185,23 +217,29 @@ fn print_tries(out: &mut Out, last: &Walking, variable: Variable) {
     } else {
         b" "
     };
-    if last.previous.is_null() {
-        print_walk(out, last, true, states.len(), separator, variable);
-        return;
+    print_walks(out, last, true, states.len(), separator, variable);
+}
+
+/// The walks of a request up to this one, the first of them first; `end` is where the states of
+/// the next one begin.
+fn print_walks(
+    out: &mut Out,
+    walking: &Walking,
+    is_last: bool,
+    end: usize,
+    separator: &[u8],
+    variable: Variable,
+) {
+    // SAFETY: an earlier walk of the same request, in its pool, or NULL.
+    if let Some(previous) = unsafe { walking.previous.as_ref() } {
+        let first = walking
+            .tries()
+            .first()
+            .map_or(end, |try_| try_.first as usize);
+        print_walks(out, previous, false, first, separator, variable);
+        out.text(separator);
     }
-    let mut walks: Vec<&Walking> = earlier(last).collect();
-    walks.reverse();
-    walks.push(last);
-    for (n, walking) in walks.iter().enumerate() {
-        if n > 0 {
-            out.text(separator);
-        }
-        let next = walks.get(n.saturating_add(1));
-        let end = next
-            .and_then(|next| next.tries().first())
-            .map_or(states.len(), |record| record.first as usize);
-        print_walk(out, walking, next.is_none(), end, separator, variable);
-    }
+    print_walk(out, walking, is_last, end, separator, variable);
 }
 
 /// A walk and, if it was the one that was intercepted, what answered instead; `end` is where the

@@ -48,11 +48,20 @@ pub struct MainConf {
 impl MainConf {
     /// The upstrand of a name; upper and lower case are the same.
     pub fn upstrand(&self, name: &[u8]) -> Option<&Upstrand> {
-        let index = match self.by_name.get(name) {
-            Some(index) => *index,
-            None => *self.by_name.get(&lowercase(name))?,
-        };
-        self.upstrands.get(index).map(Box::as_ref)
+        match self.by_name.get(name) {
+            Some(index) => self.upstrands.get(*index).map(Box::as_ref),
+            // A client may choose the name: no memory is taken for it.
+            None => self
+                .upstrands
+                .iter()
+                .map(Box::as_ref)
+                .find(|upstrand| upstrand.name_bytes().eq_ignore_ascii_case(name)),
+        }
+    }
+
+    /// Whether there is an upstrand of this name.
+    fn is_taken(&self, name: &[u8]) -> bool {
+        self.by_name.contains_key(&lowercase(name))
     }
 
     fn add_upstrand(&mut self, upstrand: Box<Upstrand>) {

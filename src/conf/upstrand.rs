@@ -18,7 +18,7 @@ use walk::{Order, Plan, Statuses, Word};
 use super::regex::Regex;
 use super::{statuses, zone, MainConf};
 use crate::engine;
-use crate::nginx::{bytes, guard, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK};
+use crate::nginx::{bytes, fault, guard, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK};
 use crate::zone::Memory;
 
 /// An upstream in an upstrand.
@@ -113,13 +113,14 @@ fn handle(cf: *mut ngx_conf_t, body: impl FnOnce(Conf) -> ConfResult) -> *mut c_
 }
 
 fn read_block(conf: Conf) -> ConfResult {
+    fault::point("conf");
     let main: &mut MainConf = conf.main_conf(crate::module())?;
     // The directive's words are gone once the block is read, so the name is copied.
     let name = conf.pool()?.copy(conf.arg(1)).ok_or(Refused::Logged)?;
     if name.len == 0 {
         return conf.refuse(format_args!("invalid upstrand name \"\""));
     }
-    if main.upstrand(bytes(&name)).is_some() {
+    if main.is_taken(bytes(&name)) {
         return conf.refuse(format_args!(
             "duplicate upstrand \"{}\"",
             Text(bytes(&name))

@@ -9,7 +9,7 @@ use nginx_sys::{
 };
 
 use super::walking::{Phase, Walking};
-use crate::nginx::{self, guard, Upstream};
+use crate::nginx::{self, fault, guard, Upstream};
 
 /// The timer of a walk.
 #[repr(C)]
@@ -114,6 +114,7 @@ unsafe extern "C" fn passed(ev: *mut ngx_event_t) {
 
 /// Ends the running try as nginx ends one that timed out.
 fn cut(walking: &mut Walking, upstream: Upstream) {
+    fault::point("deadline");
     let request = walking.request;
     if !upstream.is_alive() || upstream.fields().header_sent() != 0 {
         return;

@@ -4,12 +4,13 @@ use core::ptr;
 
 use nginx_sys::{
     ngx_http_output_header_filter_pt, ngx_http_request_t, ngx_http_top_header_filter, ngx_int_t,
+    NGX_HTTP_INTERNAL_SERVER_ERROR,
 };
 use walk::{Answer, Reason};
 
 use super::walking::{Phase, Then, Walking};
 use super::{body, deadline, intercept, reentry, subrequest};
-use crate::nginx::{self, guard, Request, Upstream, ERROR};
+use crate::nginx::{self, fault, guard_or, Request, Upstream, ERROR};
 
 /// The filter below ours. nginx builds the chain anew for each configuration, in the same order.
 static mut NEXT: ngx_http_output_header_filter_pt = None;
@@ -33,21 +34,32 @@ fn next(request: Request) -> ngx_int_t {
 }
 
 unsafe extern "C" fn header_filter(r: *mut ngx_http_request_t) -> ngx_int_t {
-    guard(ERROR, || {
-        // SAFETY: as nginx calls it.
-        let Some(request) = (unsafe { Request::from_ptr(r) }) else {
-            return ERROR;
-        };
-        match Walking::of(request) {
-            Some(walking) if matches!(walking.phase, Phase::Pending | Phase::Running) => {
-                match arrived(walking) {
-                    Next::Pass => next(request),
-                    Next::Left(rc) => rc,
-                }
+    // SAFETY: as nginx calls it.
+    let Some(request) = (unsafe { Request::from_ptr(r) }) else {
+        return ERROR;
+    };
+    match Walking::of(request) {
+        Some(walking) if matches!(walking.phase, Phase::Pending | Phase::Running) => {
+            match guard_or(|| give_up(request), || arrived(walking)) {
+                Next::Pass => next(request),
+                Next::Left(rc) => rc,
             }
-            _ => next(request),
         }
-    })
+        _ => next(request),
+    }
+}
+
+/// After a panic: the walk is over. The upstream's answer becomes a 500; one that nginx made is
+/// being sent already.
+fn give_up(request: Request) -> Next {
+    if let Some(walking) = Walking::of(request) {
+        walking.phase = Phase::Final;
+    }
+    if request.upstream().is_some_and(|u| u.is_alive()) {
+        Next::Left(NGX_HTTP_INTERNAL_SERVER_ERROR as ngx_int_t)
+    } else {
+        Next::Pass
+    }
 }
 
 enum Next {
@@ -69,6 +81,7 @@ pub struct Kind {
 }
 
 fn arrived(walking: &mut Walking) -> Next {
+    fault::point("filter");
     let request = walking.request;
     let Some(upstream) = request.upstream() else {
         end(walking, Reason::Final);

@@ -9,7 +9,7 @@ use nginx_sys::{
 use walk::Answer;
 
 use super::walking::Walking;
-use crate::nginx::{bytes, Text, DONE, OK};
+use crate::nginx::{bytes, fault, Text, DONE, OK};
 
 /// The URI that takes the walk's final answer. Each request is intercepted once at most: a
 /// location that points back at the upstrand does not loop.
@@ -41,6 +41,7 @@ pub fn uri(walking: &Walking, answer: Answer) -> Option<ngx_str_t> {
 
 /// Goes to the location. The walk is over, and the dropped answer forgotten.
 pub fn redirect(walking: &mut Walking, mut uri: ngx_str_t) {
+    fault::point("intercept");
     let request = walking.request;
     walking.intercepted = true;
     walking.saved().restore_error_page(request);

@@ -12,7 +12,7 @@ use super::shortcut::Places;
 use super::walking::{Phase, Walking};
 use super::{body, deadline};
 use crate::conf::{LocConf, MainConf};
-use crate::nginx::{self, guard, Conf, Pool, Request, SrvConf, Upstream, ERROR, OK};
+use crate::nginx::{self, fault, guard, Conf, Pool, Request, SrvConf, Upstream, ERROR, OK};
 use crate::upstream::conf_of;
 
 /// Puts ours in the place of `peer.init` of each member, once all upstreams are initialised.
@@ -66,6 +66,7 @@ unsafe extern "C" fn init_peer(
 }
 
 fn run(walking: &mut Walking) -> Option<()> {
+    fault::point("peer");
     let request = walking.request;
     let upstream = request.upstream()?;
     walking.phase = Phase::Running;

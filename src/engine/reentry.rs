@@ -8,7 +8,7 @@ use nginx_sys::{
 use super::filter::Kind;
 use super::walking::{Phase, Then, Walking};
 use super::{drain, intercept};
-use crate::nginx::{guard, Request, Upstream, DONE, ERROR, OK};
+use crate::nginx::{fault, guard_or, Request, Upstream, DONE, ERROR, OK};
 
 /// Drops the answer at hand without sending anything, from inside the header filter, and has
 /// `then` follow once nginx has unwound. Returns what the filter is to return.
@@ -91,20 +91,35 @@ fn body_length(upstream: Upstream) -> i64 {
 /// Runs when the event handler that called the filter is done: nothing of the old upstream is on
 /// the stack, and hundreds of failures in a row do not nest.
 unsafe extern "C" fn enter_again(r: *mut ngx_http_request_t) {
-    guard((), || {
-        // SAFETY: as nginx calls it.
-        if let Some(request) = unsafe { Request::from_ptr(r) } {
+    // SAFETY: as nginx calls it.
+    let Some(request) = (unsafe { Request::from_ptr(r) }) else {
+        return;
+    };
+    guard_or(
+        || give_up(request),
+        || {
             let fields = request.fields_mut();
             fields.write_event_handler = Some(ngx_http_request_empty_handler);
             fields.read_event_handler = Some(ngx_http_block_reading);
-            if let Some(walking) = Walking::of(request) {
-                go_on(walking);
+            match Walking::of(request) {
+                Some(walking) => go_on(walking),
+                None => give_up(request),
             }
-        }
-    });
+        },
+    );
+}
+
+/// After a panic: the request gets a 500 instead of waiting for ever.
+fn give_up(request: Request) {
+    if let Some(walking) = Walking::of(request) {
+        walking.phase = Phase::Final;
+        walking.saved().restore(request);
+    }
+    finalize(request, NGX_HTTP_INTERNAL_SERVER_ERROR as ngx_int_t);
 }
 
 fn go_on(walking: &mut Walking) {
+    fault::point("reentry");
     let request = walking.request;
     let Some(upstream) = request.upstream() else {
         return;

@@ -8,7 +8,7 @@ use walk::Walk;
 use super::walking::{Phase, Walking};
 use super::{clones, shortcut, subrequest};
 use crate::conf::{LocConf, MainConf, Source, Upstrand};
-use crate::nginx::{self, bytes, guard, Request, Value, ERROR, OK};
+use crate::nginx::{self, bytes, fault, guard, Request, Value, ERROR, OK};
 
 /// How often a variable whose value follows the walk was evaluated: what was made from one must
 /// not be cached. A worker has one thread.
@@ -128,6 +128,7 @@ fn pending<'a>(request: Request) -> Option<&'a mut Walking> {
 /// The upstream's name that the variable is to show. Only a pass that evaluates its URL begins a
 /// walk; anyone else reads without side effects.
 fn host(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_str_t> {
+    fault::point("variable");
     let walking = Walking::of(request);
     let is_over = walking.as_ref().is_none_or(|walking| walking.is_over());
     if is_over && request.upstream().is_some_and(|u| u.is_asking()) {

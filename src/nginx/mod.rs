@@ -5,6 +5,7 @@
 //! condition that its constructor states: it is not kept beyond the life of what it points to.
 
 mod conf;
+pub mod fault;
 mod guard;
 mod pool;
 mod probe;
@@ -14,7 +15,7 @@ mod upstream;
 mod value;
 
 pub use conf::{cycle_main_conf, Conf, ConfResult, Place, Refused, CONF_OK};
-pub use guard::guard;
+pub use guard::{guard, guard_or, log_panics};
 pub use pool::Pool;
 pub use probe::bindings_fit;
 pub use request::{Request, SavedFlags};

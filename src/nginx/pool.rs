@@ -9,6 +9,8 @@ use nginx_sys::{
     NGX_ALIGNMENT,
 };
 
+use super::fault;
+
 /// A pool.
 #[derive(Clone, Copy)]
 pub struct Pool(NonNull<ngx_pool_t>);
@@ -47,6 +49,9 @@ impl Pool {
     }
 
     fn place<T>(self, value: T) -> Option<NonNull<T>> {
+        if fault::allocation_fails() {
+            return None;
+        }
         const { assert!(align_of::<T>() <= NGX_ALIGNMENT) };
         // SAFETY: the pool is live.
         let place = NonNull::new(unsafe { ngx_palloc(self.as_ptr(), size_of::<T>()) })?.cast::<T>();
@@ -57,14 +62,27 @@ impl Pool {
 
     /// `count` zeroed items; for types to which zeros are a value.
     pub fn zeroed<T>(self, count: usize) -> Option<NonNull<T>> {
+        if fault::allocation_fails() {
+            return None;
+        }
         const { assert!(align_of::<T>() <= NGX_ALIGNMENT) };
         let size = count.checked_mul(size_of::<T>())?;
         // SAFETY: the pool is live.
         NonNull::new(unsafe { ngx_pcalloc(self.as_ptr(), size) }).map(NonNull::cast)
     }
 
+    /// Zeroed bytes, which live as long as the pool: the caller keeps them no longer.
+    pub fn bytes(self, size: usize) -> Option<&'static mut [u8]> {
+        let memory = self.zeroed::<u8>(size)?;
+        // SAFETY: fresh memory of this size.
+        Some(unsafe { core::slice::from_raw_parts_mut(memory.as_ptr(), size) })
+    }
+
     /// A copy of bytes as a string.
     pub fn copy(self, bytes: &[u8]) -> Option<ngx_str_t> {
+        if fault::allocation_fails() {
+            return None;
+        }
         // SAFETY: the pool is live.
         let data = unsafe { ngx_pnalloc(self.as_ptr(), bytes.len().max(1)) }.cast::<u8>();
         if data.is_null() {

@@ -14,7 +14,7 @@ use nginx_sys::{
 use walk::{member_words, MemberState, Plan, State, TierState};
 
 use crate::conf::Upstrand;
-use crate::nginx::{self, bytes, guard, Place, Pool, Text, ERROR, OK};
+use crate::nginx::{self, bytes, fault, guard, Place, Pool, Text, ERROR, OK};
 use layout::Block;
 
 /// nginx's own lower bound for zones, in pages.
@@ -168,6 +168,7 @@ pub unsafe extern "C" fn init(shm_zone: *mut ngx_shm_zone_t, _old: *mut c_void) 
 }
 
 fn fill(zone: &Zone) -> Option<()> {
+    fault::point("zone");
     let pool = zone.fields().shm.addr.cast::<ngx_slab_pool_t>();
     let blocks = zone.blocks();
     let size = layout::size(&blocks);

@@ -135,7 +135,35 @@ impl State<'_> {
     /// that no other walk takes the same member before this one's answer is known.
     ///
     /// Returns the member and its position in the order of visiting.
+    #[inline]
     pub(crate) fn usable(
+        &self,
+        plan: &Plan,
+        index: usize,
+        start: usize,
+        pos: usize,
+        now: u64,
+        claim: bool,
+    ) -> Option<(Pick, usize)> {
+        let tier = plan.tiers.get(index)?;
+        let next = start.saturating_add(pos);
+        if next < tier.len {
+            let member = tier.first.saturating_add(next);
+            if !self.is_marked(member) {
+                return Some((
+                    Pick {
+                        member,
+                        probe: false,
+                    },
+                    pos,
+                ));
+            }
+        }
+        self.search(plan, index, start, pos, now, claim)
+    }
+
+    /// See `usable()`: the first candidate is marked.
+    fn search(
         &self,
         plan: &Plan,
         index: usize,
@@ -148,19 +176,6 @@ impl State<'_> {
         let state = self.tiers.get(index)?;
         // Whether some mark of the tier may be over.
         let expired = now >= state.earliest.load(Relaxed);
-        let next = start.saturating_add(pos);
-        if !expired && next < tier.len {
-            let member = tier.first.saturating_add(next);
-            if !self.is_marked(member) {
-                return Some((
-                    Pick {
-                        member,
-                        probe: false,
-                    },
-                    pos,
-                ));
-            }
-        }
 
         // The order of visiting is at most two runs of members: from the start to the end of the
         // tier, and from its first member to the start.
