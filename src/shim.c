@@ -70,6 +70,7 @@ CU_FLAG(header_only)
 CU_FLAG(error_page)
 CU_FLAG(request_body_no_buffering)
 CU_FLAG(background)
+CU_FLAG(reading_body)
 
 #if (NGX_HTTP_CACHE)
 CU_FLAG(cached)
@@ -83,6 +84,23 @@ ngx_http_cu_cache_status(ngx_http_upstream_t *u)
     return u->cache_status;
 #else
     return 0;
+#endif
+}
+
+
+/*
+ * Acknowledges what has come at once: a peer that sends header and body apart may hold the body
+ * back until then.
+ */
+
+void
+ngx_http_cu_quickack(ngx_connection_t *c)
+{
+#ifdef TCP_QUICKACK
+    int  on;
+
+    on = 1;
+    (void) setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(int));
 #endif
 }
 

@@ -118,6 +118,10 @@ sub unreachable {
         # an nginx without PCRE2
         'emerg using regex "~{}" requires PCRE2 library' => 1,
 
+        # a directive of nginx's that a singlet takes over from its host, where
+        # nginx has accepted it
+        'emerg "{}" directive {} in singlet "{}"' => 1,
+
         # a zone that nginx's slab allocator can't take, though it was found
         # large enough
         'emerg zone "{}" is too small: its upstrands need {}k' => 1,

@@ -102,6 +102,7 @@ unsafe extern "C" fn passed(ev: *mut ngx_event_t) {
         let connection = request.connection();
         request.set_log_request();
         walking.expired = true;
+        walking.client_was_late = request.is_unbuffered() && request.is_reading_body();
         if walking.phase == Phase::Running {
             if let Some(upstream) = request.upstream() {
                 cut(walking, upstream);

@@ -14,6 +14,10 @@ use nginx_sys::{
 
 use crate::nginx::{bytes, guard, Request, Upstream, OK};
 
+extern "C" {
+    fn ngx_http_cu_quickack(c: *mut ngx_connection_t);
+}
+
 /// An answer that is being read to its end. It lives in the request's pool.
 #[derive(Clone, Copy)]
 struct Drain {
@@ -63,8 +67,11 @@ pub fn take_over(request: Request, upstream: Upstream) -> Option<()> {
     // Without these nginx neither frees the peer nor closes the connection.
     fields.peer.connection = ptr::null_mut();
     fields.peer.sockaddr = ptr::null_mut();
-    // SAFETY: just made.
-    unsafe { read(&mut *drain) };
+    // SAFETY: a live connection; just made.
+    unsafe {
+        ngx_http_cu_quickack(connection);
+        read(&mut *drain);
+    }
     Some(())
 }
 

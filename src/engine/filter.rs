@@ -169,13 +169,18 @@ fn remember(walking: &mut Walking, answer: Answer, failed: bool) {
             walking
                 .state()
                 .clear(walking.member, interval, walking.asked);
-        } else if !walking.expired || answer != CUT || took >= walking.longest {
-            // A try that the deadline cut is to blame only if none before it took longer.
+        } else if !walking.expired || answer != CUT || is_to_blame(walking, took) {
             let until = now.saturating_add(interval);
             walking.state().mark(plan, walking.member, until);
         }
     }
     walking.longest = walking.longest.max(took);
+}
+
+/// Whether a try that the deadline cut was silent: none before it took longer, and it did not wait
+/// for the client.
+fn is_to_blame(walking: &Walking, took: u64) -> bool {
+    took >= walking.longest && !walking.client_was_late
 }
 
 /// The answer of a try that the deadline cut.

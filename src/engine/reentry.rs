@@ -44,23 +44,24 @@ pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t
 /// gateway module's own reading of the body says what is there.
 fn keep_connection(request: Request, upstream: Upstream) {
     let fields = upstream.fields();
-    let (Some(init), Some(filter)) = (fields.input_filter_init, fields.input_filter) else {
+    let Some(init) = fields.input_filter_init else {
         return;
     };
     let ctx = fields.input_filter_ctx;
     let (pos, last) = (fields.buffer.pos, fields.buffer.last);
     let there = (last as usize).saturating_sub(pos as usize);
     // SAFETY: the calls that nginx makes before it passes a body on unbuffered, in this order and
-    // on the same data; `there` bytes of the body lie at `pos`.
+    // on the same data; `there` bytes of the body lie at `pos`. The first one may choose the second.
     let rc = unsafe {
-        match init(ctx) {
-            OK if there > 0 => {
+        match (init(ctx), upstream.fields().input_filter) {
+            (OK, Some(filter)) if there > 0 => {
                 upstream.fields_mut().buffer.last = pos;
                 filter(ctx, isize::try_from(there).unwrap_or(0))
             }
-            rc => rc,
+            (rc, _) => rc,
         }
     };
+    let fields = upstream.fields();
     // SAFETY: the state of a live upstream, or NULL.
     if let Some(state) = unsafe { fields.state.as_mut() } {
         state.response_length = body_length(upstream);

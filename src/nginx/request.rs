@@ -19,6 +19,7 @@ extern "C" {
     fn ngx_http_cu_set_error_page(r: *mut ngx_http_request_t, value: ngx_uint_t);
     fn ngx_http_cu_request_body_no_buffering(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_request_body_no_buffering(r: *mut ngx_http_request_t, value: ngx_uint_t);
+    fn ngx_http_cu_reading_body(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_background(r: *mut ngx_http_request_t) -> ngx_uint_t;
     #[cfg(ngx_feature = "http_cache")]
     fn ngx_http_cu_cached(r: *mut ngx_http_request_t) -> ngx_uint_t;
@@ -145,6 +146,12 @@ impl Request {
     pub fn set_unbuffered(self) {
         // SAFETY: the request is live.
         unsafe { ngx_http_cu_set_request_body_no_buffering(self.as_ptr(), 1) };
+    }
+
+    /// Whether the client is still sending a body that is passed on while it comes in.
+    pub fn is_reading_body(self) -> bool {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_reading_body(self.as_ptr()) != 0 }
     }
 
     /// Whether nobody waits for this subrequest.

@@ -540,10 +540,20 @@ fn run(
         .map_or(ptr::null_mut(), NonNull::as_ptr);
     // SAFETY: as nginx calls it when it reads the directive; it keeps neither `inner` nor `ctx`.
     let result: *mut c_char = unsafe { set(&mut inner, ptr::from_ref(command).cast_mut(), own) };
-    if result != CONF_OK {
+    if result == CONF_OK {
+        return Ok(true);
+    }
+    if result == Refused::Logged.as_ptr() {
         return Err(Refused::Logged);
     }
-    Ok(true)
+    // SAFETY: otherwise it is a text, as nginx itself takes it.
+    let text = unsafe { CStr::from_ptr(result) };
+    conf.refuse(format_args!(
+        "\"{}\" directive {} in singlet \"{}\"",
+        directive,
+        Text(text.to_bytes()),
+        Text(uscf.name())
+    ))
 }
 
 /// Gives upstreams whose names can't stand in a URL (`hostunix_/a`) another one for nginx's own
