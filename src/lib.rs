@@ -119,7 +119,7 @@ static MODULE_CTX: ngx_http_module_t = ngx_http_module_t {
     preconfiguration: Some(preconfiguration),
     postconfiguration: Some(postconfiguration),
     create_main_conf: Some(create_conf::<MainConf>),
-    init_main_conf: None,
+    init_main_conf: Some(init_main_conf),
     create_srv_conf: Some(create_conf::<UpstreamConf>),
     merge_srv_conf: None,
     create_loc_conf: Some(create_conf::<LocConf>),
@@ -193,6 +193,23 @@ unsafe extern "C" fn preconfiguration(cf: *mut ngx_conf_t) -> ngx_int_t {
     })
 }
 
+/// Checks what can be told only once all is read. Not in postconfiguration(): by then the modules
+/// before this one have begun to build the filter chains anew, and a master that refuses the
+/// configuration would be left with half of them.
+unsafe extern "C" fn init_main_conf(cf: *mut ngx_conf_t, _conf: *mut c_void) -> *mut c_char {
+    let rc = configure(cf, |conf| {
+        let main: &mut MainConf = conf.main_conf(module())?;
+        conf::check_unmatched(conf, main)?;
+        conf::resolve_literals(conf, main)?;
+        conf::check_sizes(conf, main)
+    });
+    if rc == OK {
+        CONF_OK
+    } else {
+        Refused::Logged.as_ptr()
+    }
+}
+
 unsafe extern "C" fn postconfiguration(cf: *mut ngx_conf_t) -> ngx_int_t {
     configure(cf, |conf| {
         let main: &mut MainConf = conf.main_conf(module())?;
@@ -200,12 +217,9 @@ unsafe extern "C" fn postconfiguration(cf: *mut ngx_conf_t) -> ngx_int_t {
         engine::install_body_filter();
         if main.upstrands.is_empty() {
             // Names of upstreams, headers and variables are nginx's own business then.
-            return conf::resolve_literals(conf, main);
+            return Ok(());
         }
-        conf::check_unmatched(conf, main)?;
         upstream::make_reachable(conf)?;
-        conf::resolve_literals(conf, main)?;
-        conf::check_sizes(conf, main)?;
         engine::wrap_members(conf, main);
         engine::wrap_accel_redirect(conf, main)?;
         engine::wrap_cached_variables(conf)

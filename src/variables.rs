@@ -77,7 +77,8 @@ unsafe extern "C" fn evaluate(
         let (Some(request), Some(value)) = (request, value) else {
             return ERROR;
         };
-        let (Some(walking), Some((_, variable))) = (Walking::find(request), TABLE.get(data)) else {
+        let walking = Walking::find(request).filter(|walking| has_tries(walking));
+        let (Some(walking), Some((_, variable))) = (walking, TABLE.get(data)) else {
             value.not_found();
             return OK;
         };
@@ -94,6 +95,11 @@ unsafe extern "C" fn evaluate(
             None => ERROR,
         }
     })
+}
+
+/// Whether the request has asked an upstream, or is about to.
+fn has_tries(walking: &Walking) -> bool {
+    !walking.tries().is_empty() || earlier(walking).any(|walk| !walk.tries().is_empty())
 }
 
 /// A value in the making: on the stack while it is short, then in the request's pool.

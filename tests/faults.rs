@@ -46,7 +46,9 @@ fn start(u1: &Backend, u2: &Backend, fault: &str) -> Nginx {
 /// The request is over, in one way or the other, and the same worker serves the next one.
 fn survives(nginx: &Nginx, path: &str) -> Option<u16> {
     let workers = nginx.workers();
-    let status = support::client::get(nginx.port(), path).ok().map(|r| r.status);
+    let status = support::client::get(nginx.port(), path)
+        .ok()
+        .map(|r| r.status);
     assert_eq!(nginx.get("/alive").text(), "alive");
     assert_eq!(nginx.workers(), workers, "the worker died");
     status
@@ -69,7 +71,10 @@ fn panics_in_a_request() {
         // What the client gets is not made there.
         ("variables", Some(200)),
     ] {
-        let (u1, u2) = (Backend::new("u1", answer(503)), Backend::new("u2", answer(200)));
+        let (u1, u2) = (
+            Backend::new("u1", answer(503)),
+            Backend::new("u2", answer(200)),
+        );
         let nginx = start(&u1, &u2, fault);
         assert_eq!(survives(&nginx, "/"), status, "{fault}");
         let lines = nginx.logged("ngx_http_combined_upstreams_module panicked at ");
@@ -100,7 +105,10 @@ fn panics_in_a_request() {
 fn failed_allocations() {
     let (mut refused, mut failed) = (0, 0);
     for n in 1..150 {
-        let (u1, u2) = (Backend::new("u1", answer(503)), Backend::new("u2", answer(200)));
+        let (u1, u2) = (
+            Backend::new("u1", answer(503)),
+            Backend::new("u2", answer(200)),
+        );
         std::env::set_var(FAULT, format!("alloc:{n}"));
         let (accepted, text) = setup(&u1, &u2).check();
         std::env::remove_var(FAULT);
@@ -123,7 +131,10 @@ fn failed_allocations() {
 
 fn panics_in_the_configuration() {
     for fault in ["conf", "zone"] {
-        let (u1, u2) = (Backend::new("u1", answer(503)), Backend::new("u2", answer(200)));
+        let (u1, u2) = (
+            Backend::new("u1", answer(503)),
+            Backend::new("u2", answer(200)),
+        );
         std::env::set_var(FAULT, fault);
         let (accepted, text) = setup(&u1, &u2).check();
         std::env::remove_var(FAULT);

@@ -91,8 +91,12 @@ unsafe fn keep(walking: &mut Walking, input: *mut ngx_chain_t) {
         let size = (buf.last as usize).saturating_sub(buf.pos as usize);
         walking.kept.size = walking.kept.size.saturating_add(size);
         walking.kept.has_end |= buf.last_buf() != 0;
-        // SAFETY: a buffer in memory.
-        let piece = unsafe { core::slice::from_raw_parts(buf.pos, size) };
+        // The end of a body may come as a buffer without memory, of which there is no slice.
+        let piece = match size {
+            0 => &[],
+            // SAFETY: a buffer in memory.
+            _ => unsafe { core::slice::from_raw_parts(buf.pos, size) },
+        };
         if walking.kept.size > limit || add(request, &mut walking.kept, piece).is_none() {
             walking.kept.is_lost = true;
             return;

@@ -1,10 +1,7 @@
 //! `next_upstream_timeout`: the deadline of the whole walk.
 
-use core::ffi::c_void;
-use core::ptr;
-
 use nginx_sys::{
-    ngx_add_timer, ngx_del_timer, ngx_event_t, ngx_http_cleanup_add, ngx_http_finalize_request,
+    ngx_add_timer, ngx_del_timer, ngx_event_t, ngx_http_finalize_request,
     ngx_http_run_posted_requests, ngx_int_t, NGX_HTTP_GATEWAY_TIME_OUT,
 };
 
@@ -29,8 +26,6 @@ pub fn arm(walking: &mut Walking) -> Option<()> {
             return Some(());
         }
         let timer = walking.request.pool()?.zeroed::<Timer>(1)?.as_ptr();
-        // SAFETY: the request is live.
-        let cleanup = unsafe { ngx_http_cleanup_add(walking.request.as_ptr(), 0).as_mut() }?;
         // SAFETY: fresh memory of the request's pool; zeros are an empty event.
         unsafe {
             (*timer).walking = walking;
@@ -40,8 +35,6 @@ pub fn arm(walking: &mut Walking) -> Option<()> {
             (*timer).event.log = walking.request.log();
         }
         walking.timer = timer;
-        cleanup.handler = Some(forget);
-        cleanup.data = ptr::from_mut(walking).cast();
         start(walking, timeout);
     } else if walking.expired {
         // It passed while nothing could be cut: at the next turn of the event loop there is.
@@ -79,16 +72,6 @@ pub fn has_passed(walking: &Walking) -> bool {
             && walking
                 .started
                 .is_some_and(|started| nginx::now().saturating_sub(started) >= timeout))
-}
-
-/// The request ends, be it freed or terminated.
-unsafe extern "C" fn forget(data: *mut c_void) {
-    guard((), || {
-        // SAFETY: arm() set it; the request's pool is still there.
-        if let Some(walking) = unsafe { data.cast::<Walking>().as_mut() } {
-            disarm(walking);
-        }
-    });
 }
 
 unsafe extern "C" fn passed(ev: *mut ngx_event_t) {

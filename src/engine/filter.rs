@@ -9,7 +9,7 @@ use nginx_sys::{
 use walk::{Answer, Reason};
 
 use super::walking::{Phase, Then, Walking};
-use super::{body, deadline, intercept, reentry, subrequest};
+use super::{body, deadline, intercept, reentry};
 use crate::nginx::{self, fault, guard_or, Request, Upstream, ERROR};
 
 /// The filter below ours. nginx builds the chain anew for each configuration, in the same order.
@@ -93,7 +93,7 @@ fn arrived(walking: &mut Walking) -> Next {
         running: walking.phase == Phase::Running,
     };
     let Some(answer) = answer(walking, upstream, kind) else {
-        end(walking, Reason::Final);
+        walking.end_unanswered(Reason::Final);
         return Next::Pass;
     };
 
@@ -227,7 +227,5 @@ fn verdict(
 /// The walk is over.
 fn end(walking: &mut Walking, reason: Reason) {
     walking.record(reason);
-    walking.phase = Phase::Final;
-    deadline::disarm(walking);
-    subrequest::give_back_owner(walking);
+    walking.end();
 }

@@ -5,16 +5,17 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use nginx_sys::{
-    ngx_array_push, ngx_array_t, ngx_http_post_subrequest_t, ngx_http_request_t, ngx_int_t,
-    ngx_pool_cleanup_add, ngx_pool_cleanup_t, ngx_str_t, NGX_LOG_ERR,
+    ngx_array_push, ngx_array_t, ngx_http_cleanup_add, ngx_http_post_subrequest_t,
+    ngx_http_request_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
 };
 use walk::{Reason, State, Try, Walk};
 
 use super::body::Kept;
 use super::deadline::Timer;
 use super::saved::Saved;
+use super::{deadline, subrequest};
 use crate::conf::{Member, Upstrand};
-use crate::nginx::{self, CacheStatus, Request, Text};
+use crate::nginx::{self, guard, CacheStatus, Request, Text};
 
 /// Tries for which a walk needs no memory of their own.
 const INLINE: usize = 2;
@@ -72,6 +73,8 @@ pub struct Walking {
     pub walk: Walk,
     /// The member of the try at hand.
     pub member: usize,
+    /// The try at hand is the member's probe.
+    pub probe: bool,
     /// The request is a slice: it stays with its parent's upstream.
     pub pinned: bool,
     tries: ngx_array_t,
@@ -131,6 +134,7 @@ impl Walking {
             phase: Phase::Pending,
             walk: Walk::default(),
             member: 0,
+            probe: false,
             pinned: false,
             tries: ngx_array_t {
                 elts: ptr::null_mut(),
@@ -171,9 +175,9 @@ impl Walking {
         // SAFETY: an earlier walk of the same request, in its pool, or NULL.
         walking.intercepted = unsafe { previous.as_ref() }.is_some_and(|walk| walk.intercepted);
 
-        // SAFETY: the pool is live.
-        let cleanup = unsafe { ngx_pool_cleanup_add(pool.as_ptr(), 0).as_mut()? };
-        cleanup.handler = Some(keep_record);
+        // SAFETY: the request is live.
+        let cleanup = unsafe { ngx_http_cleanup_add(request.as_ptr(), 0).as_mut()? };
+        cleanup.handler = Some(request_ends);
         cleanup.data = ptr::from_mut(walking).cast();
         request.set_ctx(crate::module(), ptr::from_mut(walking).cast());
         Some(walking)
@@ -191,13 +195,14 @@ impl Walking {
         if let Some(walking) = Walking::of(request) {
             return Some(walking);
         }
-        // SAFETY: the request's pool is live; begin() added each cleanup with this handler.
+        // SAFETY: the cleanups of a client's request and its subrequests; begin() added each with
+        // this handler.
         unsafe {
-            let mut cleanup: *mut ngx_pool_cleanup_t = (*request.pool()?.as_ptr()).cleanup;
+            let mut cleanup = (*request.fields().main).cleanup;
             while let Some(entry) = cleanup.as_ref() {
                 if entry
                     .handler
-                    .is_some_and(|f| f as usize == keep_record as *const () as usize)
+                    .is_some_and(|f| ptr::eq(f as *const (), request_ends as *const ()))
                 {
                     let walking = entry.data.cast::<Walking>().as_mut()?;
                     if walking.request == request {
@@ -266,6 +271,7 @@ impl Walking {
             );
         }
         self.member = next.member;
+        self.probe = next.probe;
         self.phase = Phase::Pending;
         self.then = None;
         self.invalid_header = false;
@@ -308,6 +314,32 @@ impl Walking {
         u32::try_from(self.request.states().len()).unwrap_or(u32::MAX)
     }
 
+    /// The walk is over.
+    pub fn end(&mut self) {
+        self.phase = Phase::Final;
+        deadline::disarm(self);
+        subrequest::give_back_owner(self);
+    }
+
+    /// The walk is over without an answer of the try at hand. A try whose upstream was not even
+    /// chosen is none: nginx found fault with the request, or the client left, before that.
+    pub fn end_unanswered(&mut self, reason: Reason) {
+        if self.phase == Phase::Pending {
+            if self.probe {
+                // Nobody was asked: the next request may.
+                let plan = &self.upstrand().plan;
+                self.state().mark(plan, self.member, nginx::now());
+            }
+            self.tries.nelts = self.tries.nelts.saturating_sub(1);
+            if let Some(last) = self.last_try() {
+                self.member = last.member as usize;
+            }
+        } else {
+            self.record(reason);
+        }
+        self.end();
+    }
+
     /// Ends the record of the try at hand.
     pub fn record(&mut self, reason: Reason) {
         let states = self.states_len();
@@ -325,5 +357,30 @@ impl Walking {
     }
 }
 
-/// Does nothing: by this handler `Walking::find()` knows the record, which the pool keeps.
-unsafe extern "C" fn keep_record(_data: *mut c_void) {}
+/// The request ends, be it freed or terminated; its line in the log comes after this.
+unsafe extern "C" fn request_ends(data: *mut c_void) {
+    guard((), || {
+        // SAFETY: begin() set it; the request's pool is still there.
+        let Some(walking) = (unsafe { data.cast::<Walking>().as_mut() }) else {
+            return;
+        };
+        match walking.phase {
+            Phase::Pending | Phase::Running => {
+                // `post_action` has its answer, which no filter sees.
+                let reason = if walking.request.client_gone() {
+                    Reason::Aborted
+                } else {
+                    Reason::Final
+                };
+                walking.end_unanswered(reason);
+            }
+            Phase::Leaving | Phase::Final => deadline::disarm(walking),
+        }
+        // By now nginx has dropped its list of cleanups, and may have cleared the contexts. The
+        // last walk comes first.
+        if walking.request.ctx(crate::module()).is_null() {
+            let walk = ptr::from_mut(walking).cast();
+            walking.request.set_ctx(crate::module(), walk);
+        }
+    });
+}

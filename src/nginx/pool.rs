@@ -78,18 +78,22 @@ impl Pool {
         Some(unsafe { core::slice::from_raw_parts_mut(memory.as_ptr(), size) })
     }
 
-    /// A copy of bytes as a string.
+    /// A copy of bytes as a string, with a NUL behind it as words of a configuration have: nginx
+    /// looks at the byte behind a last `$`.
     pub fn copy(self, bytes: &[u8]) -> Option<ngx_str_t> {
         if fault::allocation_fails() {
             return None;
         }
         // SAFETY: the pool is live.
-        let data = unsafe { ngx_pnalloc(self.as_ptr(), bytes.len().max(1)) }.cast::<u8>();
+        let data = unsafe { ngx_pnalloc(self.as_ptr(), bytes.len().checked_add(1)?) }.cast::<u8>();
         if data.is_null() {
             return None;
         }
-        // SAFETY: fresh memory of this length.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
+        // SAFETY: fresh memory of this length, and a byte more.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+            data.add(bytes.len()).write(0);
+        }
         Some(ngx_str_t {
             len: bytes.len(),
             data,

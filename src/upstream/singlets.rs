@@ -559,7 +559,12 @@ fn run(
 /// Gives upstreams whose names can't stand in a URL (`hostunix_/a`) another one for nginx's own
 /// look-up, so that an upstrand can reach them. Nothing else could: a URL ends their name early.
 pub fn make_reachable(conf: Conf) -> ConfResult {
-    let fits = |name: &[u8]| !name.iter().any(|byte| b"/:?#".contains(byte));
+    // A bracket in front begins an IPv6 address.
+    let fits = |name: &[u8]| {
+        !name.is_empty()
+            && name.first() != Some(&b'[')
+            && !name.iter().any(|byte| b"/:?#".contains(byte))
+    };
     let all: Vec<SrvConf> = conf
         .upstreams()
         .iter()
