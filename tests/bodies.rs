@@ -254,7 +254,7 @@ fn a_request_that_no_upstream_was_asked_for_has_no_walk_in_the_log() {
         .upstream("u1", &u1)
         .upstrand_with("upstream u1;", "client_max_body_size 10;")
         .start();
-    for body in ["40\r\n", "z\r\n"] {
+    for body in ["40\r\nabcdefgh", "z\r\n"] {
         let mut client = nginx.client();
         client.send(b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
         sleep(50);
@@ -276,13 +276,14 @@ fn a_grpc_call_over_http2_ends_with_an_empty_frame() {
     } else {
         ("http2", "")
     };
-    let (port, dead) = (free_port(), Dead::new());
+    let (port, good, dead) = (free_port(), free_port(), Dead::new());
     let nginx = Setup::new()
         .upstream("u1", &dead)
         .http(&format!(
-            "upstream u2 {{ server 127.0.0.1:{port}; }}\n\
-             server {{ listen 127.0.0.1:{port} {}; {} location / {{ return 200 two; }}\n\
-             location /call {{ grpc_pass grpc://$upstrand_s; }} }}\n\
+            "upstream u2 {{ server 127.0.0.1:{good}; }}\n\
+             server {{ listen 127.0.0.1:{good} {0}; {1} location / {{ return 200 two; }} }}\n\
+             server {{ listen 127.0.0.1:{port} {0}; {1}\n\
+             location / {{ grpc_pass grpc://$upstrand_s; }} }}\n\
              upstrand s {{ upstream u1; upstream u2; order per_request; }}\n",
             v2.0, v2.1
         ))

@@ -42,7 +42,9 @@ fn installed(program: &str) -> Option<PathBuf> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {
             // php-fpm8.2: the version is a part of the name.
-            let version = path.file_name().and_then(|own| own.to_str()?.strip_prefix(name));
+            let version = path
+                .file_name()
+                .and_then(|own| own.to_str()?.strip_prefix(name));
             version.is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
         })
         .collect();
@@ -251,7 +253,13 @@ impl Gateway {
             }
             Uwsgi | Scgi => {
                 let mut command = Command::new("/usr/bin/uwsgi");
-                command.args(["--plugin", "python3", "--master", "--no-orphans", "--processes"]);
+                command.args([
+                    "--plugin",
+                    "python3",
+                    "--master",
+                    "--no-orphans",
+                    "--processes",
+                ]);
                 command.args(["2", "--chmod-socket=666", "--wsgi-file", &source("app.py")]);
                 command.args([&format!("--{}-socket", self.name()), socket]);
                 command
@@ -397,7 +405,10 @@ fn a_first_upstream_that_fails_is_passed_by(gateway: Gateway) {
         .client()
         .ask("HEAD", "/?first=503", "Connection: close\r\n", b"");
     let head = head.expect("an answer");
-    assert_eq!((head.status, head.header("X-Server")), (200, Some("second")));
+    assert_eq!(
+        (head.status, head.header("X-Server")),
+        (200, Some("second"))
+    );
     is(&nginx.get("/"), 200, &told("first", "GET", b""));
 }
 
@@ -505,7 +516,8 @@ fn intercept_errors_and_error_page_do_not_act(gateway: Gateway) {
     let setup = Setup::new();
     let first = gateway.server("first", setup.dir());
     let second = gateway.server("second", setup.dir());
-    let server = "error_page 404 502 503 504 /elsewhere; location /elsewhere { return 200 elsewhere; }
+    let server =
+        "error_page 404 502 503 504 /elsewhere; location /elsewhere { return 200 elsewhere; }
         location / { GW_intercept_errors on; GW_read_timeout 300ms; GW_pass $upstrand_s; }";
     let nginx = gateway.nginx(setup, [&first, &second], FAILURES, server);
     let second_told = told("second", "GET", b"");
@@ -545,9 +557,8 @@ fn large_answers(gateway: Gateway) {
     let setup = Setup::new();
     let first = gateway.server("first", setup.dir());
     let second = gateway.server("second", setup.dir());
-    let server = format!(
-        "{LOCATION} location /unbuffered {{ GW_buffering off; GW_pass $upstrand_s; }}"
-    );
+    let server =
+        format!("{LOCATION} location /unbuffered {{ GW_buffering off; GW_pass $upstrand_s; }}");
     let nginx = gateway.nginx(setup, [&first, &second], FAILURES, &server);
     for path in ["/", "/unbuffered"] {
         for more in [3000, 1_000_000] {
@@ -606,7 +617,10 @@ fn fastcgi_connections_are_kept_after_failed_answers() {
         // So does a page of a usual size, and what was said on the way; FastCGI pads its records.
         for more in 1000..1010 {
             let response = nginx.get(&format!("/?first=noisy&more={more}"));
-            assert_eq!(response.text().len(), told("second", "GET", b"").len() + 1 + more);
+            assert_eq!(
+                response.text().len(),
+                told("second", "GET", b"").len() + 1 + more
+            );
         }
         assert_eq!(connections(), [1, 1]);
         // One that ended does no harm.
@@ -657,7 +671,9 @@ fn fastcgi_a_script_that_is_not_there_is_looked_for_in_the_next_upstream() {
         let setup = setup.at("app", &source("app.php"));
         let server = format!(
             "{}fastcgi_param SCRIPT_FILENAME $script; {LOCATION}",
-            Fastcgi.parameters().replace("fastcgi_param SCRIPT_FILENAME", "#")
+            Fastcgi
+                .parameters()
+                .replace("fastcgi_param SCRIPT_FILENAME", "#")
         );
         let upstrand = "next_upstream_statuses error 404;";
         let nginx = Fastcgi.nginx(setup, [&first, &second], upstrand, &server);

@@ -67,7 +67,10 @@ fn each_walk_finds_its_own_upstream_while_others_move_the_list() {
     for round in 1..=4 {
         together(WALKS, |i| {
             let response = post_slowly(&nginx, &format!("/?s=s{i}"), &all);
-            assert_eq!((response.status, response.text()), (200, format!("good{i}")));
+            assert_eq!(
+                (response.status, response.text()),
+                (200, format!("good{i}"))
+            );
             assert_eq!(path_of(&response), format!("bad{i} -> good{i}"));
         });
         for (bad, good) in &backends {
@@ -79,7 +82,9 @@ fn each_walk_finds_its_own_upstream_while_others_move_the_list() {
 #[test]
 fn names_with_other_ports_find_their_own_upstream_while_walks_move_the_list() {
     let backends = backends();
-    let others: Vec<Backend> = (0..6).map(|i| Backend::new(&format!("o{i}"), 200)).collect();
+    let others: Vec<Backend> = (0..6)
+        .map(|i| Backend::new(&format!("o{i}"), 200))
+        .collect();
     let mut setup = pairs(&backends);
     // These make upstreams without a block: one name, and each its port.
     for (i, other) in others.iter().enumerate() {
@@ -131,7 +136,9 @@ fn a_name_with_two_entries_means_the_same_one_after_walks() {
         )
         .upstream("u1", &u1)
         .upstream("u2", &u2)
-        .upstrand(&format!("upstream u1; upstream u2; order per_request; {FAILURES}"))
+        .upstrand(&format!(
+            "upstream u1; upstream u2; order per_request; {FAILURES}"
+        ))
         .http("map $uri $name { default 127.0.0.1; }\n")
         .server("location /name { proxy_pass https://$name; }\n")
         .start();
@@ -143,7 +150,8 @@ fn a_name_with_two_entries_means_the_same_one_after_walks() {
 }
 
 fn headers(response: &Response) -> Vec<(String, String)> {
-    let own = |(name, _): &&(String, String)| !matches!(name.as_str(), "Date" | "X-Path" | "Connection");
+    let own =
+        |(name, _): &&(String, String)| !matches!(name.as_str(), "Date" | "X-Path" | "Connection");
     response.headers.iter().filter(own).cloned().collect()
 }
 
@@ -162,7 +170,9 @@ fn a_reused_buffer_shows_nothing_of_the_answer_that_was_dropped() {
         answer(503).header(&long(100)).body("b".repeat(3500)),
         // The rest of this one is read while the next upstream answers.
         answer(503).header("X-Failed: u3").body("r".repeat(7000)),
-        answer(502).header("Content-Encoding: failed").chunked(500, 0),
+        answer(502)
+            .header("Content-Encoding: failed")
+            .chunked(500, 0),
     ];
     let failing: Vec<Backend> = backends
         .into_iter()
@@ -172,9 +182,7 @@ fn a_reused_buffer_shows_nothing_of_the_answer_that_was_dropped() {
     let dead = Dead::new();
     let good = Backend::new(
         "good",
-        answer(200)
-            .header("X-Good: yes")
-            .body(support::noise(9000)),
+        answer(200).header("X-Good: yes").body(support::noise(9000)),
     );
     for more in [
         "proxy_buffer_size 4k;",
@@ -202,7 +210,9 @@ fn a_reused_buffer_shows_nothing_of_the_answer_that_was_dropped() {
                 ),
                 &location,
             )
-            .server(&format!("location /direct {{ {location} proxy_pass http://good; }}\n"))
+            .server(&format!(
+                "location /direct {{ {location} proxy_pass http://good; }}\n"
+            ))
             .start();
         let direct = nginx.get("/direct");
         assert_eq!((direct.status, direct.body.len()), (200, 9000));
