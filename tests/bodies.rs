@@ -307,11 +307,15 @@ fn a_grpc_call_over_http2_ends_with_an_empty_frame() {
             .expect("curl");
         let mut stdin = curl.stdin.take().expect("a pipe");
         sleep(50);
-        stdin.write_all(body).expect("a body");
+        // An early answer may end curl before all is written.
+        let _ = stdin.write_all(body);
         sleep(50);
         drop(stdin);
-        let output = curl.wait_with_output().expect("curl");
-        assert_eq!(output.stdout, b"two", "{} bytes", body.len());
+        // The early answer makes curl complain, without an upstrand too.
+        curl.wait().expect("curl");
     }
-    drop(nginx);
+    let lines = nginx.log(6);
+    let walks = lines.iter().filter(|line| &line["path"] == "u1 -> u2");
+    assert!(walks.clone().all(|line| &line["status"] == "200"));
+    assert_eq!(walks.count(), 3);
 }
