@@ -159,6 +159,7 @@ fn remembered_by_cache(_request: Request, _upstream: Upstream) -> bool {
 }
 
 /// Sets or ends the member's mark.
+#[inline]
 fn remember(walking: &mut Walking, answer: Answer, failed: bool) {
     let now = nginx::now();
     let took = now.saturating_sub(walking.asked);

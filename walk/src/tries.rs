@@ -1,6 +1,6 @@
 //! The walk: one try after the other, no upstream twice.
 
-use crate::{Pick, Plan, State};
+use crate::{Pick, Plan, State, Tier};
 
 /// A try: an upstream to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,51 @@ impl Walk {
     /// No upstream comes twice; upstreams of a lower tier come before those of a higher one; a
     /// blacklisted one is passed by, except in a walk that found all of them blacklisted when it
     /// began.
+    #[inline]
     pub fn next(
+        &mut self,
+        plan: &Plan,
+        state: &State<'_>,
+        now: u64,
+        mut random: impl FnMut() -> u64,
+    ) -> Option<Try> {
+        let tier = plan.tiers.get(self.tier)?;
+        if !self.entered {
+            self.enter(plan, state, tier, &mut random);
+            let member = tier.first.saturating_add(self.start);
+            // Nearly always the one whose turn it is can be asked.
+            if !state.is_marked(member) {
+                self.pos = 1;
+                self.visited = self.visited.saturating_add(1);
+                return Some(Try {
+                    member,
+                    probe: false,
+                    last_resort: false,
+                });
+            }
+        }
+        self.search(plan, state, now, random)
+    }
+
+    fn enter(
+        &mut self,
+        plan: &Plan,
+        state: &State<'_>,
+        tier: &Tier,
+        random: &mut impl FnMut() -> u64,
+    ) {
+        self.start = if plan.order.per_request {
+            lot(plan, tier.len, random)
+        } else {
+            state.take_turn(self.tier, tier.len)
+        };
+        self.entered = true;
+        self.pos = 0;
+    }
+
+    /// See `next()`: the first candidate is marked, or was visited.
+    #[inline(never)]
+    fn search(
         &mut self,
         plan: &Plan,
         state: &State<'_>,
@@ -45,13 +89,7 @@ impl Walk {
     ) -> Option<Try> {
         while let Some(tier) = plan.tiers.get(self.tier) {
             if !self.entered {
-                self.start = if plan.order.per_request {
-                    lot(plan, tier.len, &mut random)
-                } else {
-                    state.take_turn(self.tier, tier.len)
-                };
-                self.entered = true;
-                self.pos = 0;
+                self.enter(plan, state, tier, &mut random);
             }
             if let Some((pick, pos)) = self.candidate(plan, state, now) {
                 self.pos = pos.saturating_add(1);
