@@ -23,7 +23,8 @@ PROVE_FLAGS ?=
 with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set +a;
 
 .PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-faults test-t \
-    test-install test-build test-examples install deps clean help
+    test-install test-build test-examples rpm deb test-packages test-rpm test-deb test-container \
+    test-crossplane check-asan install deps clean help
 .NOTPARALLEL:
 
 build: ## build nginx (NGINX=vendored|debian) and the module, in release
@@ -58,7 +59,7 @@ test-reference: ## README and contrib/ against the tables of the code
 
 test-unit: build ## cargo test: the pure logic, and tests/*.rs, which start nginx
 	@$(with_nginx) TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
-	    cargo test --workspace --locked
+	    cargo test --workspace --locked --no-fail-fast
 
 # A build of its own, with faults on purpose (src/nginx/fault.rs).
 FAULTS := $(CURDIR)/target/$(NGINX)-faults
@@ -84,6 +85,33 @@ test-build: ## the builds by nginx's own configure
 
 test-examples: build ## each configuration in examples/, and the demo
 	@$(with_nginx) tools/test-examples.sh "$$NGINX_BINARY" $(MODULE)
+
+rpm: ## RPM packages in target/rpm, for the nginx of nginx-mod-devel, else Debian's
+	@tools/deps.sh rpm
+	@tools/rpm.sh
+
+deb: ## Debian packages in target/deb, for Debian's nginx
+	@tools/deps.sh deb
+	@tools/deb.sh
+
+test-packages: test-rpm test-deb test-container test-crossplane ## packages, built and tried
+
+test-rpm: rpm ## rpmlint; the RPM installed into a scratch root, a fail-over, removed
+	@tools/test-rpm.sh
+
+test-deb: deb ## lintian; the Debian package installed into a scratch root, a fail-over, purged
+	@tools/test-deb.sh
+
+test-container: ## the steps of examples/container without a container
+	@env=$$(tools/nginx.sh vendored); eval "$$env"; \
+	examples/container/check.sh "$$NGINX_BINARY" "$$NGINX_SOURCE_DIR"
+
+test-crossplane: ## contrib/crossplane against contrib/directives.json, and crossplane if installed
+	@command -v python3 >/dev/null || { echo "ok - crossplane \# skip no python3"; exit 0; }; \
+	contrib/crossplane/generate.py --check
+
+check-asan: ## t/*.t on nginx and the module under AddressSanitizer; T=FILES
+	@tools/asan.sh $(filter-out t/stand-in/%,$(T))
 
 install: $(if $(wildcard $(MODULE)),,build) ## put the module where that nginx looks for modules (DESTDIR=)
 	@$(with_nginx) install -D -m 644 $(MODULE) \

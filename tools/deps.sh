@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the build, the tests and the demo miss, and nothing else:
 #
-#   tools/deps.sh [--check] vendored|debian|own
+#   tools/deps.sh [--check] vendored|debian|own|rpm|deb
 #
 # Looks for the things themselves, not for packages, so that what came another way counts too.
 # apt is not called when nothing is missing. --check only says what is missing.
@@ -9,7 +9,7 @@ set -eu
 
 check_only=
 if [ "${1-}" = --check ]; then check_only=1; shift; fi
-kind=${1:?usage: deps.sh [--check] vendored|debian|own}
+kind=${1:?usage: deps.sh [--check] vendored|debian|own|rpm|deb}
 
 die() { echo "deps: $*" >&2; exit 1; }
 
@@ -47,10 +47,25 @@ need libclang-dev libclang
 need perl command -v prove
 need curl command -v curl
 need openssl command -v openssl
-if [ "$kind" = debian ]; then
-  need nginx test -x /usr/sbin/nginx
-  need nginx-dev test -f /usr/share/nginx/src/conf_flags
-fi
+case $kind in
+  debian | rpm | deb)
+    need nginx test -x /usr/sbin/nginx
+    need nginx-dev test -f /usr/share/nginx/src/conf_flags
+    ;;
+esac
+case $kind in
+  rpm)
+    need rpm command -v rpmbuild
+    need rpmlint command -v rpmlint
+    need xz-utils command -v xz
+    ;;
+  deb)
+    need dpkg-dev command -v dpkg-buildpackage
+    need debhelper command -v dh
+    need lintian command -v lintian
+    need xz-utils command -v xz
+    ;;
+esac
 
 [ "${#missing[@]}" -gt 0 ] || exit 0
 

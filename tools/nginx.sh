@@ -7,6 +7,9 @@
 #
 #   tools/nginx.sh vendored   nginx of the crate nginx-src (the version in Cargo.lock), built once
 #   tools/nginx.sh debian     Debian's own nginx; its headers (nginx-dev) configured as the binary was
+#   tools/nginx.sh SUITE      bookworm, trixie, forky or sid: the nginx that Debian has there, unpacked in
+#                             target/ and nowhere else; with its own libraries if this machine's
+#                             are too old for it
 #   tools/nginx.sh own        the one that NGINX_BUILD_DIR, NGINX_SOURCE_DIR (one of them is enough)
 #                             and NGINX_BINARY (default: the one in NGINX_BUILD_DIR) name
 #
@@ -16,6 +19,8 @@ set -eu -o pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 kind=${1-}
 out=$top/target/nginx/$kind
+maker=$kind
+root=
 
 die() { echo "nginx.sh: $*" >&2; exit 1; }
 
@@ -71,13 +76,93 @@ debian_id() {
 }
 
 debian_build() {
+  configure_headers "$debian_src"
+}
+
+configure_headers() { # DIRECTORY
   echo "configuring Debian's nginx headers in $out" >&2
-  cp -R "$debian_src" "$out/src"
+  cp -R "$1" "$out/src"
   cd "$out/src"
   # conf_flags sets the array NGX_CONF_FLAGS: what Debian's binary was configured with.
   # shellcheck disable=SC1091
   . ./conf_flags
   logged ./configure "${NGX_CONF_FLAGS[@]}"
+}
+
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# What the suite has is taken as it is when it is fetched first; removing the directory takes it anew.
+suite_id() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null || ! [ -f "$keyring" ]; then
+    die "apt-get, dpkg and $keyring are needed for Debian's $kind"
+  fi
+  echo "$kind 1"
+}
+
+suite_build() {
+  local mirror
+  # The mirror that this machine uses, if it is one of Debian's.
+  # shellcheck disable=SC2016
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+    grep -m 1 '/debian/*$' || echo http://deb.debian.org/debian)
+  echo "fetching nginx of Debian's $kind from $mirror into $out" >&2
+  mkdir -p "$out/apt/lists/partial" "$out/apt/cache/archives/partial" "$out/root"
+  cd "$out/apt"
+  echo "deb [signed-by=$keyring] $mirror $kind main" >sources.list
+  # Lists, cache and state are its own, so that apt sees nothing of this machine and changes nothing.
+  cat >apt.conf <<EOF
+Dir::Etc::sourcelist "$PWD/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::State "$PWD";
+Dir::State::lists "$PWD/lists";
+Dir::State::status "/dev/null";
+Dir::Cache "$PWD/cache";
+APT::Sandbox::User "";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+EOF
+  export APT_CONFIG=$PWD/apt.conf
+  logged apt-get -q update
+  suite_unpack nginx nginx-dev
+  if ! "$out/root/usr/sbin/nginx" -v >/dev/null 2>&1; then
+    suite_libraries
+  fi
+  rm -rf "$out/apt"
+  configure_headers "$out/root$debian_src"
+}
+
+suite_unpack() { # PACKAGE...
+  local deb
+  logged apt-get -q download "$@"
+  for deb in ./*.deb; do
+    logged dpkg -x "$deb" "$out/root"
+    rm "$deb"
+  done
+}
+
+# Its own libraries, by its own loader: a script in the place of the binary starts it with them.
+# nginx starts the script again in a binary upgrade, as that is its name for itself.
+suite_libraries() {
+  local loader binary=$out/root/usr/sbin/nginx
+  local -a libraries
+  mapfile -t libraries < <(apt-cache depends nginx |
+    sed -n 's/^ *Depends: \(lib[^ ]*\|zlib1g\)$/\1/p')
+  mapfile -t libraries < <(apt-cache depends --recurse -i "${libraries[@]}" |
+    grep -x 'lib[^ ]*\|zlib1g')
+  suite_unpack "${libraries[@]}"
+  loader=$(compgen -G "$out/root/usr/lib*/ld-linux*.so.*" | head -n 1 || true)
+  loader=${loader:-$(compgen -G "$out/root/usr/lib/*-linux-gnu*/ld-linux*.so.*" | head -n 1)}
+  mv "$binary" "$binary.bin"
+  cat >"$binary" <<EOF
+#!/bin/sh
+exec '$loader' --argv0 '$binary' --library-path \
+  '$(dirname "$(compgen -G "$out/root/usr/lib/*-linux-gnu*/libc.so.6")")' '$binary.bin' "\$@"
+EOF
+  chmod 755 "$binary"
+  logged "$binary" -v
 }
 
 # configured OPTION DEFAULT: what the binary was configured with.
@@ -87,10 +172,10 @@ configured() {
   echo "${value:-$2}"
 }
 
-answer() { # SOURCE_DIR BUILD_DIR
+answer() { # SOURCE_DIR BUILD_DIR [ROOT]
   local prefix modules
   prefix=$(configured prefix /usr/local/nginx)
-  modules=$(configured modules-path "$prefix/modules")
+  modules=${3-}$(configured modules-path "$prefix/modules")
   printf "%s='%s'\n" NGINX_SOURCE_DIR "$1" NGINX_BUILD_DIR "$2" NGINX_BINARY "$binary" \
     NGINX_MODULES_PATH "$modules"
 }
@@ -98,6 +183,11 @@ answer() { # SOURCE_DIR BUILD_DIR
 case $kind in
   vendored) binary=$out/src/objs/nginx ;;
   debian) binary=/usr/sbin/nginx ;;
+  bookworm | trixie | forky | sid)
+    maker=suite
+    root=$out/root
+    binary=$root/usr/sbin/nginx
+    ;;
   own)
     build=$(realpath -e "${NGINX_BUILD_DIR:-${NGINX_SOURCE_DIR:?}/objs}")
     src=$(realpath -e "${NGINX_SOURCE_DIR:-$build/..}")
@@ -105,17 +195,17 @@ case $kind in
     answer "$src" "$build"
     exit
     ;;
-  *) die "usage: $0 vendored|debian|own" ;;
+  *) die "usage: $0 vendored|debian|SUITE|own" ;;
 esac
 
-id=$("${kind}_id")
+id=$("${maker}_id")
 mkdir -p "$out"
 exec 9>"$out/lock"
 flock 9 # two makes at a time must not build into one directory
 if [ "$id" != "$(cat "$out/stamp" 2>/dev/null)" ]; then
-  rm -rf "$out/stamp" "$out/src" "$out/log"
-  ("${kind}_build" 9>&-)
+  rm -rf "$out/stamp" "$out/src" "$out/log" "$out/root" "$out/apt"
+  ("${maker}_build" 9>&-)
   printf '%s\n' "$id" >"$out/stamp"
 fi
 
-answer "$out/src" "$out/src/objs"
+answer "$out/src" "$out/src/objs" "$root"
