@@ -3,11 +3,15 @@
 mod add;
 mod extend;
 mod fake;
+mod inherit;
+mod modules;
+mod reach;
 mod singlets;
 
 pub use add::cmd_add_upstream;
 pub use extend::cmd_extend_single_peers;
-pub use singlets::{cmd_combine_server_singlets, make_reachable};
+pub use reach::make_reachable;
+pub use singlets::cmd_combine_server_singlets;
 
 use core::ptr;
 
