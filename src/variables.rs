@@ -6,9 +6,7 @@ use nginx_sys::{
 };
 
 use crate::engine::{note_evaluation, TryRecord, Walking};
-use crate::nginx::{
-    bytes, fault, guard, string, Conf, ConfResult, Pool, Request, Value, ERROR, OK,
-};
+use crate::nginx::{bytes, callback, fault, string, Conf, ConfResult, Pool, ERROR, OK};
 use walk::Reason;
 
 /// The variables, in the order of the table.
@@ -70,31 +68,29 @@ unsafe extern "C" fn evaluate(
     v: *mut ngx_variable_value_t,
     data: usize,
 ) -> ngx_int_t {
-    guard(ERROR, || {
-        note_evaluation();
-        // SAFETY: as nginx calls it.
-        let (request, value) = unsafe { (Request::from_ptr(r), Value::from_ptr(v)) };
-        let (Some(request), Some(value)) = (request, value) else {
-            return ERROR;
-        };
-        let walking = Walking::find(request).filter(|walking| has_tries(walking));
-        let (Some(walking), Some((_, variable))) = (walking, TABLE.get(data)) else {
-            value.not_found();
-            return OK;
-        };
-        let Some(pool) = request.pool() else {
-            return ERROR;
-        };
-        let mut out = Out::new(pool);
-        print(&mut out, walking, *variable);
-        match out.finish() {
-            Some(text) => {
-                value.set(text);
-                OK
+    note_evaluation();
+    // SAFETY: as nginx calls it.
+    unsafe {
+        callback::variable(r, v, |request, value| {
+            let walking = Walking::find(request).filter(|walking| has_tries(walking));
+            let (Some(walking), Some((_, variable))) = (walking, TABLE.get(data)) else {
+                value.not_found();
+                return OK;
+            };
+            let Some(pool) = request.pool() else {
+                return ERROR;
+            };
+            let mut out = Out::new(pool);
+            print(&mut out, walking, *variable);
+            match out.finish() {
+                Some(text) => {
+                    value.set(text);
+                    OK
+                }
+                None => ERROR,
             }
-            None => ERROR,
-        }
-    })
+        })
+    }
 }
 
 /// Whether the request has asked an upstream, or is about to.

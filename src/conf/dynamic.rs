@@ -7,7 +7,7 @@ use nginx_sys::{ngx_command_t, ngx_conf_t, ngx_uint_t, NGX_HTTP_VAR_NOCACHEABLE}
 
 use super::{LocConf, MainConf, Upstrand};
 use crate::engine;
-use crate::nginx::{bytes, guard, lowercase, Conf, ConfResult, Place, Refused, Text, CONF_OK};
+use crate::nginx::{bytes, callback, lowercase, Conf, ConfResult, Place, Refused, Text};
 
 /// Where an upstrand's name comes from.
 pub enum Source {
@@ -51,14 +51,13 @@ pub unsafe extern "C" fn cmd_dynamic_upstrand(
     _cmd: *mut ngx_command_t,
     conf: *mut c_void,
 ) -> *mut c_char {
-    guard(Refused::Logged.as_ptr(), || {
-        // SAFETY: as nginx calls it.
-        let (cf, loc) = unsafe { (Conf::from_ptr(cf), conf.cast::<LocConf>().as_mut()) };
-        let (Some(cf), Some(loc)) = (cf, loc) else {
-            return Refused::Logged.as_ptr();
-        };
-        read_line(cf, loc).map_or_else(Refused::as_ptr, |()| CONF_OK)
-    })
+    // SAFETY: as nginx calls it.
+    unsafe {
+        callback::directive(cf, |cf| {
+            let loc = conf.cast::<LocConf>().as_mut().ok_or(Refused::Logged)?;
+            read_line(cf, loc)
+        })
+    }
 }
 
 fn read_line(conf: Conf, loc: &mut LocConf) -> ConfResult {

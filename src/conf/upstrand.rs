@@ -18,7 +18,9 @@ use walk::{Order, Plan, Statuses, Word};
 use super::regex::Regex;
 use super::{statuses, zone, MainConf};
 use crate::engine;
-use crate::nginx::{bytes, fault, guard, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK};
+use crate::nginx::{
+    bytes, callback, fault, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK,
+};
 use crate::zone::Memory;
 
 /// An upstream in an upstrand.
@@ -99,17 +101,8 @@ pub unsafe extern "C" fn cmd_upstrand(
     _cmd: *mut ngx_command_t,
     _conf: *mut c_void,
 ) -> *mut c_char {
-    handle(cf, read_block)
-}
-
-fn handle(cf: *mut ngx_conf_t, body: impl FnOnce(Conf) -> ConfResult) -> *mut c_char {
-    guard(Refused::Logged.as_ptr(), || {
-        // SAFETY: cf is what nginx gave to the directive's handler.
-        let Some(conf) = (unsafe { Conf::from_ptr(cf) }) else {
-            return Refused::Logged.as_ptr();
-        };
-        body(conf).map_or_else(Refused::as_ptr, |()| CONF_OK)
-    })
+    // SAFETY: as nginx calls it.
+    unsafe { callback::directive(cf, read_block) }
 }
 
 fn read_block(conf: Conf) -> ConfResult {
@@ -242,11 +235,14 @@ fn finish(conf: Conf, block: Block) -> ConfResult<Upstrand> {
 }
 
 fn in_block(cf: *mut ngx_conf_t, body: impl FnOnce(Conf, &mut Block) -> ConfResult) -> *mut c_char {
-    handle(cf, |conf| {
-        // SAFETY: parse() set handler_conf to the block that these directives stand in.
-        let block = unsafe { conf.fields().handler_conf.cast::<Block>().as_mut() };
-        body(conf, block.ok_or(Refused::Logged)?)
-    })
+    // SAFETY: as nginx calls it; parse() set handler_conf to the block that these directives stand
+    // in.
+    unsafe {
+        callback::directive(cf, |conf| {
+            let block = conf.fields().handler_conf.cast::<Block>().as_mut();
+            body(conf, block.ok_or(Refused::Logged)?)
+        })
+    }
 }
 
 /// `upstream NAME|~REGEX [backup | tier=N] [blacklist_interval=TIME];`

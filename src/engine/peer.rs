@@ -12,7 +12,9 @@ use super::shortcut::Places;
 use super::walking::{Phase, Walking};
 use super::{body, deadline};
 use crate::conf::{LocConf, MainConf};
-use crate::nginx::{self, fault, guard, Conf, Pool, Request, SrvConf, Upstream, ERROR, OK};
+use crate::nginx::{
+    self, callback, fault, guard, Conf, Pool, Request, SrvConf, Upstream, ERROR, OK,
+};
 use crate::upstream::conf_of;
 
 /// Puts ours in the place of `peer.init` of each member, once all upstreams are initialised.
@@ -39,30 +41,26 @@ unsafe extern "C" fn init_peer(
     r: *mut ngx_http_request_t,
     us: *mut ngx_http_upstream_srv_conf_t,
 ) -> ngx_int_t {
-    guard(ERROR, || {
-        // SAFETY: as nginx calls it.
-        let (request, uscf) = unsafe { (Request::from_ptr(r), SrvConf::from_ptr(us)) };
-        let (Some(request), Some(uscf)) = (request, uscf) else {
-            return ERROR;
-        };
-        let Some(original) = conf_of(uscf).and_then(|own| own.member_init) else {
-            return ERROR;
-        };
-        // SAFETY: as nginx calls it.
-        let rc = unsafe { original(r, us) };
-        if rc != OK {
-            return rc;
-        }
-        let Some(walking) = Walking::of(request) else {
-            return OK;
-        };
-        let waits = walking.phase == Phase::Pending
-            && walking.current().is_some_and(|member| member.uscf == uscf);
-        if !waits {
-            return OK;
-        }
-        run(walking).map_or(ERROR, |()| OK)
-    })
+    // SAFETY: as nginx calls it.
+    unsafe {
+        callback::init_peer(r, us, |request, uscf| {
+            let Some(original) = conf_of(uscf).and_then(|own| own.member_init) else {
+                return ERROR;
+            };
+            let rc = original(r, us);
+            if rc != OK {
+                return rc;
+            }
+            match Walking::of(request).filter(|walking| waits_for(walking, uscf)) {
+                Some(walking) => run(walking).map_or(ERROR, |()| OK),
+                None => OK,
+            }
+        })
+    }
+}
+
+fn waits_for(walking: &Walking, uscf: SrvConf) -> bool {
+    walking.phase == Phase::Pending && walking.current().is_some_and(|m| m.uscf == uscf)
 }
 
 fn run(walking: &mut Walking) -> Option<()> {

@@ -8,7 +8,7 @@ use walk::Walk;
 use super::walking::{Phase, Walking};
 use super::{clones, shortcut, subrequest};
 use crate::conf::{LocConf, MainConf, Source, Upstrand};
-use crate::nginx::{self, bytes, fault, guard, Request, Value, ERROR, OK};
+use crate::nginx::{self, bytes, callback, fault, Request, Value, ERROR, OK};
 
 /// How often a variable whose value follows the walk was evaluated: what was made from one must
 /// not be cached. A worker has one thread.
@@ -34,23 +34,17 @@ pub unsafe extern "C" fn upstrand_variable(
     v: *mut ngx_variable_value_t,
     data: usize,
 ) -> ngx_int_t {
-    guard(ERROR, || {
-        note_evaluation();
-        // SAFETY: as nginx calls it; `data` was set to a boxed upstrand of this configuration.
-        let (request, value, upstrand) = unsafe {
-            (
-                Request::from_ptr(r),
-                Value::from_ptr(v),
-                (data as *const Upstrand).as_ref(),
+    note_evaluation();
+    // SAFETY: as nginx calls it; `data` was set to a boxed upstrand of this configuration.
+    unsafe {
+        callback::variable(r, v, |request, value| {
+            let upstrand = (data as *const Upstrand).as_ref();
+            give(
+                value,
+                upstrand.and_then(|upstrand| host(request, upstrand, data)),
             )
-        };
-        match (request, value, upstrand) {
-            (Some(request), Some(value), Some(upstrand)) => {
-                give(value, host(request, upstrand, data))
-            }
-            _ => ERROR,
-        }
-    })
+        })
+    }
 }
 
 /// A variable of `dynamic_upstrand`; `data` is its number.
@@ -63,27 +57,23 @@ pub unsafe extern "C" fn dynamic_variable(
     v: *mut ngx_variable_value_t,
     data: usize,
 ) -> ngx_int_t {
-    guard(ERROR, || {
-        note_evaluation();
-        // SAFETY: as nginx calls it.
-        let (request, value) = unsafe { (Request::from_ptr(r), Value::from_ptr(v)) };
-        let (Some(request), Some(value)) = (request, value) else {
-            return ERROR;
-        };
-        // A running walk keeps its upstrand, even if the sources say another name by now.
-        if let Some(walking) = pending(request) {
-            if walking.asked_by == data {
+    note_evaluation();
+    // SAFETY: as nginx calls it.
+    unsafe {
+        callback::variable(r, v, |request, value| {
+            // A running walk keeps its upstrand, even if the sources say another name by now.
+            if let Some(walking) = pending(request).filter(|walking| walking.asked_by == data) {
                 return give(value, Some(ask(walking)));
             }
-        }
-        match chosen(request, data) {
-            Some(upstrand) => give(value, host(request, upstrand, data)),
-            None => {
-                value.not_found();
-                OK
+            match chosen(request, data) {
+                Some(upstrand) => give(value, host(request, upstrand, data)),
+                None => {
+                    value.not_found();
+                    OK
+                }
             }
-        }
-    })
+        })
+    }
 }
 
 fn give(value: Value<'_>, host: Option<ngx_str_t>) -> ngx_int_t {

@@ -4,6 +4,7 @@
 //! A wrapper is a pointer that nginx gave to a callback. Its methods are safe under the one
 //! condition that its constructor states: it is not kept beyond the life of what it points to.
 
+pub mod callback;
 mod conf;
 pub mod fault;
 mod guard;

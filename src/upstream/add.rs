@@ -8,7 +8,7 @@ use nginx_sys::{
 
 use super::servers_of;
 use crate::conf::MainConf;
-use crate::nginx::{bytes, guard, Conf, ConfResult, Refused, SrvConf, Text, CONF_OK};
+use crate::nginx::{bytes, callback, Conf, ConfResult, Refused, SrvConf, Text};
 
 /// `add_upstream NAME [backup] [weight=N];`
 ///
@@ -20,13 +20,8 @@ pub unsafe extern "C" fn cmd_add_upstream(
     _cmd: *mut ngx_command_t,
     _conf: *mut c_void,
 ) -> *mut c_char {
-    guard(Refused::Logged.as_ptr(), || {
-        // SAFETY: as nginx calls it.
-        let Some(conf) = (unsafe { Conf::from_ptr(cf) }) else {
-            return Refused::Logged.as_ptr();
-        };
-        add(conf).map_or_else(Refused::as_ptr, |()| CONF_OK)
-    })
+    // SAFETY: as nginx calls it.
+    unsafe { callback::directive(cf, add) }
 }
 
 fn add(conf: Conf) -> ConfResult {

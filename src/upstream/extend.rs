@@ -15,7 +15,7 @@ use nginx_sys::{
 
 use super::{conf_of, fake, with_servers};
 use crate::nginx::{
-    guard, Conf, ConfResult, Refused, Request, SrvConf, Upstream, CONF_OK, ERROR, OK,
+    callback, guard, Conf, ConfResult, Refused, Request, SrvConf, Upstream, ERROR, OK,
 };
 
 /// `extend_single_peers;`
@@ -28,13 +28,8 @@ pub unsafe extern "C" fn cmd_extend_single_peers(
     _cmd: *mut ngx_command_t,
     _conf: *mut c_void,
 ) -> *mut c_char {
-    guard(Refused::Logged.as_ptr(), || {
-        // SAFETY: as nginx calls it.
-        let Some(conf) = (unsafe { Conf::from_ptr(cf) }) else {
-            return Refused::Logged.as_ptr();
-        };
-        extend(conf).map_or_else(Refused::as_ptr, |()| CONF_OK)
-    })
+    // SAFETY: as nginx calls it.
+    unsafe { callback::directive(cf, extend) }
 }
 
 fn extend(conf: Conf) -> ConfResult {
@@ -62,14 +57,8 @@ unsafe extern "C" fn init_upstream(
     cf: *mut ngx_conf_t,
     us: *mut ngx_http_upstream_srv_conf_t,
 ) -> ngx_int_t {
-    guard(ERROR, || {
-        // SAFETY: as nginx calls it.
-        let (conf, host) = unsafe { (Conf::from_ptr(cf), SrvConf::from_ptr(us)) };
-        match (conf, host) {
-            (Some(conf), Some(host)) => init(conf, host).unwrap_or(ERROR),
-            _ => ERROR,
-        }
-    })
+    // SAFETY: as nginx calls it.
+    unsafe { callback::init_upstream(cf, us, init) }
 }
 
 fn init(conf: Conf, host: SrvConf) -> ConfResult<ngx_int_t> {
@@ -145,22 +134,19 @@ unsafe extern "C" fn init_peer(
     r: *mut ngx_http_request_t,
     us: *mut ngx_http_upstream_srv_conf_t,
 ) -> ngx_int_t {
-    guard(ERROR, || {
-        // SAFETY: as nginx calls it.
-        let (request, host) = unsafe { (Request::from_ptr(r), SrvConf::from_ptr(us)) };
-        let (Some(request), Some(host)) = (request, host) else {
-            return ERROR;
-        };
-        let Some(original) = conf_of(host).and_then(|own| own.extended_init) else {
-            return ERROR;
-        };
-        // SAFETY: as nginx calls it.
-        let rc = unsafe { original(r, us) };
-        if rc != OK {
-            return rc;
-        }
-        wrap_peer(request).map_or(ERROR, |()| OK)
-    })
+    // SAFETY: as nginx calls it.
+    unsafe {
+        callback::init_peer(r, us, |request, host| {
+            let Some(original) = conf_of(host).and_then(|own| own.extended_init) else {
+                return ERROR;
+            };
+            let rc = original(r, us);
+            if rc != OK {
+                return rc;
+            }
+            wrap_peer(request).map_or(ERROR, |()| OK)
+        })
+    }
 }
 
 fn wrap_peer(request: Request) -> Option<()> {

@@ -16,7 +16,7 @@ use nginx_sys::{
 use super::extend::is_resolved;
 use super::{conf_of, fake, inherit, modules, with_servers};
 use crate::nginx::{
-    bytes, guard, upstream_module, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK, ERROR,
+    bytes, callback, upstream_module, Conf, ConfResult, Place, Refused, SrvConf, Text,
 };
 
 /// The method lets servers change at run time.
@@ -67,13 +67,8 @@ pub unsafe extern "C" fn cmd_combine_server_singlets(
     _cmd: *mut ngx_command_t,
     _conf: *mut c_void,
 ) -> *mut c_char {
-    guard(Refused::Logged.as_ptr(), || {
-        // SAFETY: as nginx calls it.
-        let Some(conf) = (unsafe { Conf::from_ptr(cf) }) else {
-            return Refused::Logged.as_ptr();
-        };
-        combine(conf).map_or_else(Refused::as_ptr, |()| CONF_OK)
-    })
+    // SAFETY: as nginx calls it.
+    unsafe { callback::directive(cf, combine) }
 }
 
 enum Tail {
@@ -236,14 +231,8 @@ unsafe extern "C" fn init_upstream(
     cf: *mut ngx_conf_t,
     us: *mut ngx_http_upstream_srv_conf_t,
 ) -> ngx_int_t {
-    guard(ERROR, || {
-        // SAFETY: as nginx calls it.
-        let (conf, uscf) = unsafe { (Conf::from_ptr(cf), SrvConf::from_ptr(us)) };
-        match (conf, uscf) {
-            (Some(conf), Some(uscf)) => init(conf, uscf).unwrap_or(ERROR),
-            _ => ERROR,
-        }
-    })
+    // SAFETY: as nginx calls it.
+    unsafe { callback::init_upstream(cf, us, init) }
 }
 
 fn init(conf: Conf, uscf: SrvConf) -> ConfResult<ngx_int_t> {
