@@ -16,7 +16,6 @@
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -29,7 +28,7 @@ use std::time::Instant;
 
 use support::backend::hash;
 use support::nginx::Line;
-use support::{answer, eventually, ms, noise, skip, sleep, within, FAILURES};
+use support::{ms, noise, skip, within, FAILURES};
 use support::{Address, Backend, Dead, Full, Nginx, Response, Setup};
 
 /// The Python that Debian's packages are for.
@@ -84,8 +83,8 @@ impl Address for Server {
 }
 
 impl Server {
-    /// Starts one; `command` is given the path of its socket.
-    fn start(name: &str, dir: &Path, command: impl FnOnce(&str) -> Command) -> Server {
+    /// Starts one; `command` is given the path of its socket. It can serve when it says `ready`.
+    fn start(name: &str, dir: &Path, ready: &str, command: impl FnOnce(&str) -> Command) -> Server {
         let place = |end: &str| dir.join(format!("{name}.{end}"));
         let (socket, log) = (place("sock"), place("log"));
         let output = fs::File::create(place("out")).expect("a file");
@@ -111,12 +110,12 @@ impl Server {
             address: format!("unix:{}", socket.display()),
             log,
         };
-        let listens = within(ms(10_000), || {
-            matches!(server.child.try_wait(), Ok(Some(_))) || UnixStream::connect(&socket).is_ok()
+        let said = || fs::read_to_string(place("out")).unwrap_or_default();
+        let ended = |child: &mut Child| matches!(child.try_wait(), Ok(Some(_)));
+        within(ms(10_000), || {
+            said().contains(ready) || ended(&mut server.child)
         });
-        let output = fs::read_to_string(place("out")).unwrap_or_default();
-        let runs = matches!(server.child.try_wait(), Ok(None));
-        assert!(listens && runs, "{name} did not start: {output}");
+        assert!(said().contains(ready), "{name} did not start: {}", said());
         server
     }
 
@@ -129,10 +128,21 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // With its workers.
-        // SAFETY: a plain system call; the child is not yet waited for, so the group is its own.
-        unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
-        let _ = self.child.wait();
+        let group = -(self.child.id() as i32);
+        // With its workers, which come to be this process's own when their master is gone.
+        // SAFETY: plain system calls; the child is not yet waited for, so the group is its own.
+        unsafe {
+            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+            libc::kill(group, libc::SIGKILL);
+            let _ = self.child.wait();
+            while libc::waitpid(group, std::ptr::null_mut(), 0) > 0 {}
+        }
+    }
+}
+
+impl Address for String {
+    fn address(&self) -> &str {
+        self
     }
 }
 
@@ -149,12 +159,12 @@ impl Address for Counter {
 }
 
 impl Counter {
-    fn before(server: &Server) -> Counter {
+    fn before(server: &impl Address) -> Counter {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
         let connections = Arc::new(AtomicUsize::new(0));
         let counted = connections.clone();
-        let path = server.address.trim_start_matches("unix:").to_string();
+        let path = server.address().trim_start_matches("unix:").to_string();
         thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), Ok(server)) = (client, UnixStream::connect(&path)) else {
@@ -191,7 +201,7 @@ enum Gateway {
 
 use Gateway::{Fastcgi, Scgi, Uwsgi};
 
-/// What an application has to know; `GW` is the gateway module.
+/// What an application has to know.
 const PARAMETERS: &[&str] = &[
     "QUERY_STRING $query_string",
     "REQUEST_METHOD $request_method",
@@ -231,15 +241,19 @@ impl Gateway {
         }
     }
 
-    /// A server of this name, with two processes.
+    /// A server of this name, with four processes.
     fn server(self, name: &str, dir: &Path) -> Server {
-        Server::start(name, dir, |socket| match self {
+        let ready = match self {
+            Fastcgi => "ready to handle connections",
+            Uwsgi | Scgi => "spawned uWSGI worker 4",
+        };
+        Server::start(name, dir, ready, |socket| match self {
             Fastcgi => {
                 let file = dir.join(format!("{name}.fpm"));
                 let text = format!(
                     "[global]\nerror_log = /dev/stderr\ndaemonize = no\n\
                      [www]\nlisten = {socket}\nlisten.mode = 0666\npm = static\n\
-                     pm.max_children = 2\nclear_env = no\n"
+                     pm.max_children = 4\nclear_env = no\n"
                 );
                 fs::write(&file, text).expect("a file");
                 let program = installed("/usr/sbin/php-fpm").expect("php-fpm");
@@ -260,7 +274,7 @@ impl Gateway {
                     "--no-orphans",
                     "--processes",
                 ]);
-                command.args(["2", "--chmod-socket=666", "--wsgi-file", &source("app.py")]);
+                command.args(["4", "--chmod-socket=666", "--wsgi-file", &source("app.py")]);
                 command.args([&format!("--{}-socket", self.name()), socket]);
                 command
             }
@@ -376,7 +390,7 @@ fn a_first_upstream_that_fails_is_passed_by(gateway: Gateway) {
     let setup = Setup::new();
     let first = gateway.server("first", setup.dir());
     let second = gateway.server("second", setup.dir());
-    let location = "location / { GW_read_timeout 300ms; GW_pass $upstrand_s; }";
+    let location = "location / { GW_read_timeout 1s; GW_pass $upstrand_s; }";
     let nginx = gateway.nginx(setup, [&first, &second], FAILURES, location);
     let acts = [
         ("503", "503", "http_503"),
@@ -457,7 +471,7 @@ fn a_post_stops_after_an_answer(gateway: Gateway) {
     let setup = Setup::new();
     let first = gateway.server("first", setup.dir());
     let second = gateway.server("second", setup.dir());
-    let location = "location / { GW_read_timeout 300ms; GW_pass $upstrand_s; }";
+    let location = "location / { GW_read_timeout 1s; GW_pass $upstrand_s; }";
     let nginx = gateway.nginx(setup, [&first, &second], FAILURES, location);
     let body = noise(20_000);
     let response = nginx.ask("POST", "/?first=503", "", &body);
@@ -518,7 +532,7 @@ fn intercept_errors_and_error_page_do_not_act(gateway: Gateway) {
     let second = gateway.server("second", setup.dir());
     let server =
         "error_page 404 502 503 504 /elsewhere; location /elsewhere { return 200 elsewhere; }
-        location / { GW_intercept_errors on; GW_read_timeout 300ms; GW_pass $upstrand_s; }";
+        location / { GW_intercept_errors on; GW_read_timeout 1s; GW_pass $upstrand_s; }";
     let nginx = gateway.nginx(setup, [&first, &second], FAILURES, server);
     let second_told = told("second", "GET", b"");
     is(&nginx.get("/?first=404"), 404, &told("first", "GET", b""));
@@ -574,11 +588,11 @@ fn the_deadline_cuts_a_silent_upstream(gateway: Gateway) {
     let setup = Setup::new();
     let first = gateway.server("first", setup.dir());
     let second = gateway.server("second", setup.dir());
-    let upstrand = format!("{FAILURES} next_upstream_timeout 300ms;");
+    let upstrand = format!("{FAILURES} next_upstream_timeout 1s;");
     let nginx = gateway.nginx(setup, [&first, &second], &upstrand, LOCATION);
     let begin = Instant::now();
     assert_eq!(nginx.get("/?first=503&second=hang").status, 504);
-    assert!(begin.elapsed() < ms(1500), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < ms(2500), "{:?}", begin.elapsed());
     let line = last_line(&nginx, 1);
     assert_eq!(&line["reason"], "(first) http_503 (second) deadline");
     assert_eq!(&line["statuses"], "(first) 503 (second) 504");
@@ -596,7 +610,6 @@ fn fastcgi_connections_are_kept_after_failed_answers() {
     run("fastcgi_connections_are_kept", Fastcgi, |_| {
         let setup = Setup::new();
         let (servers, counters) = php(setup.dir());
-        // The directive has to come after the servers: upstreams of their own.
         let nginx = setup
             .at("first", &counters[0])
             .at("second", &counters[1])
@@ -684,8 +697,391 @@ fn fastcgi_a_script_that_is_not_there_is_looked_for_in_the_next_upstream() {
     });
 }
 
-impl Address for String {
-    fn address(&self) -> &str {
-        self
+// grpc
+
+/// How a call ended, as the client says.
+#[derive(Debug)]
+struct Call {
+    code: String,
+    details: String,
+    /// Who sent the trailers.
+    server: String,
+    /// Number, length and hash of the messages sent.
+    sent: String,
+    /// The first bytes of each message that came.
+    got: Vec<String>,
+}
+
+/// Makes a call: the method; bytes in a message, messages, milliseconds between them.
+#[track_caller]
+fn call(nginx: &Nginx, method: &str, numbers: &[usize]) -> Call {
+    let output = Command::new(PYTHON)
+        .arg(source("grpc_client.py"))
+        .args([&format!("127.0.0.1:{}", nginx.port()), method])
+        .args(numbers.iter().map(usize::to_string))
+        .output()
+        .expect("a client");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines().map(str::to_string);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let mut line = || lines.next().unwrap_or_else(|| panic!("{text}{errors}"));
+    Call {
+        code: line(),
+        details: line(),
+        server: line(),
+        sent: line(),
+        got: lines.collect(),
     }
+}
+
+impl Call {
+    /// It went well, and the second server got all that was sent.
+    #[track_caller]
+    fn is_answered_by(&self, server: &Server, name: &str, method: &str) {
+        let (code, by) = (self.code.as_str(), self.server.as_str());
+        assert_eq!((code, by), ("OK", name), "{self:?}");
+        let seen = server.seen().pop().unwrap_or_default();
+        assert_eq!(seen, format!("{name} {method} {}", self.sent));
+    }
+}
+
+fn grpc_server(name: &str, dir: &Path, tls: bool) -> Server {
+    Server::start(name, dir, "listening", |socket| {
+        let mut command = Command::new(PYTHON);
+        command.arg(source("grpc_server.py")).arg(name);
+        command.arg(format!("unix:{socket}"));
+        command.arg(dir.join(format!("{name}.log")));
+        if tls {
+            command.args([dir.join("key.pem"), dir.join("cert.pem")]);
+        }
+        command
+    })
+}
+
+fn with_grpc(test: &str, body: impl FnOnce()) {
+    let mut python = Command::new(PYTHON);
+    let python = python.args(["-c", "import grpc"]).stderr(Stdio::null());
+    let is_there = python.status().is_ok_and(|status| status.success());
+    if can_run(test, "python3-grpcio", is_there) {
+        body();
+    }
+}
+
+/// What goes on after answers, too: each gRPC call is a POST.
+const ALL: &str = "next_upstream_statuses error timeout 5xx non_idempotent;";
+
+/// An nginx before two upstreams.
+fn grpc(
+    setup: Setup,
+    first: &dyn Address,
+    second: &dyn Address,
+    upstrand: &str,
+    location: &str,
+) -> Nginx {
+    let mut setup = setup.listen("http2");
+    for (name, what) in [("first", first), ("second", second)] {
+        setup = setup.upstream_with(name, &what.address().to_string(), "keepalive 4;");
+    }
+    setup
+        .http(&format!(
+            "upstrand s {{ upstream first; upstream second; order per_request; {upstrand} }}\n"
+        ))
+        .server(&format!(
+            "client_max_body_size 0; client_body_buffer_size 64k;
+            location / {{ {location} grpc_pass grpc://$upstrand_s; }}\n"
+        ))
+        .start()
+}
+
+/// An HTTP/2 server of nginx's own, and where it listens.
+fn busy(setup: Setup, location: &str) -> (Setup, String) {
+    let setup = setup.http(&format!(
+        "server {{ listen unix:<dir>/busy.sock http2; access_log off; client_max_body_size 0;
+        location / {{ {location} }} }}\n"
+    ));
+    let address = format!("unix:{}/busy.sock", setup.dir().display());
+    (setup, address)
+}
+
+/// One that answers 503 when it has read the whole body; `backend` gets that.
+fn busy_at_the_end(setup: Setup, backend: &Backend) -> (Setup, String) {
+    let setup = setup.at("backend", backend);
+    busy(
+        setup,
+        "proxy_http_version 1.1; proxy_pass http://<backend>;",
+    )
+}
+
+/// Calls of each kind; all of them come to the second server.
+#[track_caller]
+fn all_kinds(nginx: &Nginx, second: &Server) {
+    let unary = call(nginx, "unary", &[2000]);
+    unary.is_answered_by(second, "second", "unary");
+    assert_eq!(unary.got, [format!("second unary {}", unary.sent)]);
+    let upload = call(nginx, "upload", &[2000, 10, 20]);
+    upload.is_answered_by(second, "second", "upload");
+    let download = call(nginx, "download", &[30]);
+    assert_eq!(download.code, "OK", "{download:?}");
+    assert_eq!(download.got.len(), 30);
+    assert!(download.got[29].starts_with("second 29 x"));
+    // Each message waits for the answer to the one before.
+    let chat = call(nginx, "chat", &[500, 10]);
+    chat.is_answered_by(second, "second", "chat");
+    assert_eq!(chat.got, ["second heard 500"; 10]);
+}
+
+#[test]
+fn grpc_a_dead_first_upstream_is_passed_by() {
+    with_grpc("grpc_a_dead_first", || {
+        let (setup, dead) = (Setup::new(), Dead::new());
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(setup, &dead, &second, FAILURES, "");
+        all_kinds(&nginx, &second);
+        let large = call(&nginx, "upload", &[100_000, 10]);
+        large.is_answered_by(&second, "second", "upload");
+        for line in nginx.log(5) {
+            assert_eq!(&line["path"], "first -> second");
+            assert_eq!(&line["reason"], "(first) error (second) final");
+            assert_eq!(&line["statuses"], "(first) 502 (second) 200");
+            assert_eq!(&line["addr"], "(first) <first> (second) <second>");
+        }
+    });
+}
+
+#[test]
+fn grpc_a_first_upstream_where_a_connect_hangs_is_passed_by() {
+    with_grpc("grpc_a_connect_hangs", || {
+        let (setup, full) = (Setup::new(), Full::new());
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(
+            setup,
+            &full,
+            &second,
+            FAILURES,
+            "grpc_connect_timeout 200ms;",
+        );
+        all_kinds(&nginx, &second);
+        assert_eq!(
+            &last_line(&nginx, 4)["reason"],
+            "(first) timeout (second) final"
+        );
+    });
+}
+
+#[test]
+fn grpc_calls_go_on_after_an_early_503() {
+    with_grpc("grpc_calls_go_on_after_an_early_503", || {
+        let (setup, first) = busy(Setup::new(), "return 503;");
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(setup, &first, &second, ALL, "");
+        all_kinds(&nginx, &second);
+        // What was sent before the answer fits; what comes after it need not.
+        let long = call(&nginx, "chat", &[30_000, 10]);
+        long.is_answered_by(&second, "second", "chat");
+        assert_eq!(long.got, ["second heard 30000"; 10]);
+        for line in nginx.log(5) {
+            assert_eq!(&line["reason"], "(first) http_503 (second) final");
+        }
+    });
+}
+
+#[test]
+fn grpc_a_unary_call_goes_on_up_to_client_body_buffer_size() {
+    with_grpc("grpc_a_unary_call_goes_on", || {
+        let backend = Backend::new("busy", 503);
+        let (setup, first) = busy_at_the_end(Setup::new(), &backend);
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(setup, &first, &second, ALL, "client_body_buffer_size 40k;");
+        // A message is sent behind five bytes.
+        for size in [0, 5, 20_000, 40 * 1024 - 5] {
+            let unary = call(&nginx, "unary", &[size]);
+            unary.is_answered_by(&second, "second", "unary");
+            assert_eq!(backend.last().body.len(), size + 5);
+        }
+        let asked = second.seen().len();
+        for (i, size) in [40 * 1024 - 4, 300_000].into_iter().enumerate() {
+            let unary = call(&nginx, "unary", &[size]);
+            assert_eq!(unary.code, "UNAVAILABLE");
+            assert!(unary.details.contains("503"), "{unary:?}");
+            assert_eq!(backend.last().body.len(), size + 5);
+            assert_eq!(&last_line(&nginx, i + 5)["reason"], "(first) unbuffered");
+        }
+        assert_eq!(second.seen().len(), asked, "the second one was asked");
+    });
+}
+
+#[test]
+fn grpc_a_call_is_a_post() {
+    with_grpc("grpc_a_call_is_a_post", || {
+        let (setup, first) = busy(Setup::new(), "return 503;");
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(setup, &first, &second, FAILURES, "");
+        let unary = call(&nginx, "unary", &[2000]);
+        assert_eq!(unary.code, "UNAVAILABLE");
+        assert_eq!(&last_line(&nginx, 1)["reason"], "(first) non_idempotent");
+        assert_eq!(second.seen(), [""; 0], "the second one was asked");
+    });
+}
+
+#[test]
+fn grpc_statuses_reach_the_client() {
+    with_grpc("grpc_statuses_reach_the_client", || {
+        let (setup, busy) = busy(Setup::new(), "return 503;");
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(setup, &busy, &second, ALL, "");
+        let refused = call(&nginx, "refuse", &[]);
+        let (code, details) = (refused.code.as_str(), refused.details.as_str());
+        assert_eq!(
+            (code, details),
+            ("FAILED_PRECONDITION", "not now, says second")
+        );
+        assert_eq!((refused.server.as_str(), refused.got.len()), ("second", 0));
+        let failed = call(&nginx, "fail_late", &[]);
+        let (code, details) = (failed.code.as_str(), failed.details.as_str());
+        assert_eq!((code, details), ("DATA_LOSS", "lost, says second"));
+        assert_eq!(
+            (failed.server.as_str(), failed.got),
+            ("second", vec!["a message".to_string()])
+        );
+        let unknown = call(&nginx, "unknown", &[]);
+        assert_eq!(unknown.code, "UNIMPLEMENTED");
+    });
+}
+
+#[test]
+fn grpc_a_status_in_the_trailers_is_no_failure_of_the_upstream() {
+    with_grpc("grpc_a_status_in_the_trailers", || {
+        let setup = Setup::new();
+        let first = grpc_server("first", setup.dir(), false);
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(setup, &first, &second, ALL, "");
+        let refused = call(&nginx, "refuse", &[]);
+        assert_eq!(refused.details, "not now, says first");
+        assert_eq!(&last_line(&nginx, 1)["reason"], "(first) final");
+        assert_eq!(second.seen(), [""; 0], "the second one was asked");
+    });
+}
+
+#[test]
+fn grpc_a_server_that_is_silent_or_dies_is_passed_by() {
+    with_grpc("grpc_a_server_that_is_silent_or_dies", || {
+        let setup = Setup::new();
+        let first = grpc_server("first", setup.dir(), false);
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(setup, &first, &second, ALL, "grpc_read_timeout 1s;");
+        let slept = call(&nginx, "sleep_first", &[3000]);
+        slept.is_answered_by(&second, "second", "sleep_first");
+        assert_eq!(
+            &last_line(&nginx, 1)["reason"],
+            "(first) timeout (second) final"
+        );
+        let died = call(&nginx, "die_first", &[3000]);
+        died.is_answered_by(&second, "second", "die_first");
+        assert_eq!(
+            &last_line(&nginx, 2)["reason"],
+            "(first) error (second) final"
+        );
+        assert_eq!(first.seen().len(), 2);
+        // It is gone now.
+        all_kinds(&nginx, &second);
+    });
+}
+
+#[test]
+fn grpc_the_deadline_cuts_a_silent_server() {
+    with_grpc("grpc_the_deadline", || {
+        let setup = Setup::new();
+        let first = grpc_server("first", setup.dir(), false);
+        let second = grpc_server("second", setup.dir(), false);
+        let upstrand = format!("{ALL} next_upstream_timeout 300ms;");
+        let nginx = grpc(setup, &first, &second, &upstrand, "");
+        let cut = call(&nginx, "sleep_first", &[3000]);
+        assert_eq!(cut.code, "UNAVAILABLE");
+        assert!(cut.details.contains("504"), "{cut:?}");
+        let line = last_line(&nginx, 1);
+        assert_eq!(&line["reason"], "(first) deadline");
+        assert_eq!(&line["status"], "504");
+        assert_eq!(second.seen(), [""; 0], "the second one was asked");
+    });
+}
+
+#[test]
+fn grpc_calls_of_one_connection_go_on_at_once() {
+    with_grpc("grpc_calls_of_one_connection", || {
+        let (setup, first) = busy(Setup::new(), "return 503;");
+        let second = grpc_server("second", setup.dir(), false);
+        let nginx = grpc(setup, &first, &second, ALL, "");
+        let many = call(&nginx, "unary", &[1500, 60]);
+        assert_eq!(many.code, "OK", "{many:?}");
+        assert_eq!(many.got.len(), 60);
+        assert!(many
+            .got
+            .iter()
+            .all(|text| text.starts_with("second unary 1 1500 ")));
+        let mut got: Vec<&String> = many.got.iter().collect();
+        got.sort();
+        got.dedup();
+        assert_eq!(got.len(), 60, "each call has the answer to its own message");
+    });
+}
+
+#[test]
+fn grpc_connections_are_kept_after_failed_answers() {
+    with_grpc("grpc_connections_are_kept", || {
+        let (setup, first) = busy(Setup::new(), "return 503;");
+        let second = grpc_server("second", setup.dir(), false);
+        let counters = [Counter::before(&first), Counter::before(&second)];
+        let nginx = grpc(setup, &counters[0], &counters[1], ALL, "");
+        for _ in 0..6 {
+            let unary = call(&nginx, "unary", &[2000]);
+            unary.is_answered_by(&second, "second", "unary");
+        }
+        // Where frames of the connection itself come late nginx keeps none, also without us.
+        let [first, second] = [0, 1].map(|i: usize| counters[i].connections.load(Relaxed));
+        assert!(first <= 3 && second <= 3, "{first}, {second} connections");
+    });
+}
+
+#[test]
+fn grpc_over_tls() {
+    with_grpc("grpc_over_tls", || {
+        let setup = Setup::new();
+        let made = Command::new("openssl")
+            .args([
+                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+            ])
+            .args([
+                "-subj",
+                "/CN=localhost",
+                "-keyout",
+                "key.pem",
+                "-out",
+                "cert.pem",
+            ])
+            .current_dir(setup.dir())
+            .stderr(Stdio::null())
+            .status();
+        assert!(made.is_ok_and(|status| status.success()), "openssl req");
+        let setup = setup.http(
+            "server { listen unix:<dir>/busy.sock ssl http2; access_log off;
+            ssl_certificate <dir>/cert.pem; ssl_certificate_key <dir>/key.pem;
+            location / { return 503; } }\n",
+        );
+        let first = format!("unix:{}/busy.sock", setup.dir().display());
+        let second = grpc_server("second", setup.dir(), true);
+        let nginx = setup
+            .listen("http2")
+            .upstream("first", &first)
+            .upstream("second", &second)
+            .http(&format!(
+                "upstrand s {{ upstream first; upstream second; order per_request; {ALL} }}\n"
+            ))
+            .server("client_body_buffer_size 64k; location / { grpc_pass grpcs://$upstrand_s; }\n")
+            .start();
+        all_kinds(&nginx, &second);
+        assert_eq!(
+            &last_line(&nginx, 4)["reason"],
+            "(first) http_503 (second) final"
+        );
+    });
 }

@@ -47,6 +47,11 @@ need libclang-dev libclang
 need perl command -v prove
 need curl command -v curl
 need openssl command -v openssl
+# The servers behind tests/gateways.rs.
+need php-fpm any_file '/usr/sbin/php-fpm[0-9]*'
+need uwsgi-core test -x /usr/bin/uwsgi
+need uwsgi-plugin-python3 test -e /usr/lib/uwsgi/plugins/python3_plugin.so
+need python3-grpcio /usr/bin/python3 -c 'import grpc'
 case $kind in
   debian | rpm | deb)
     need nginx test -x /usr/sbin/nginx

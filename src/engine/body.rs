@@ -153,7 +153,8 @@ pub fn is_lost(walking: &Walking, upstream: Upstream) -> bool {
     walking.request.is_unbuffered() && (walking.kept.is_lost || !is_grpc(upstream))
 }
 
-fn is_grpc(upstream: Upstream) -> bool {
+/// Whether the gateway module is grpc.
+pub fn is_grpc(upstream: Upstream) -> bool {
     upstream
         .conf()
         .is_some_and(|conf| bytes(&conf.module) == b"grpc")

@@ -7,8 +7,8 @@ use nginx_sys::{
 
 use super::filter::Kind;
 use super::walking::{Phase, Then, Walking};
-use super::{drain, intercept};
-use crate::nginx::{fault, guard_or, Request, Upstream, DONE, ERROR, OK};
+use super::{body, drain, intercept};
+use crate::nginx::{fault, guard_or, Request, Upstream, AGAIN, DONE, ERROR, OK};
 
 /// Drops the answer at hand without sending anything, from inside the header filter, and has
 /// `then` follow once nginx has unwound. Returns what the filter is to return.
@@ -61,6 +61,12 @@ fn keep_connection(request: Request, upstream: Upstream) {
             (rc, _) => rc,
         }
     };
+    let rc = match rc {
+        OK | AGAIN if body::is_grpc(upstream) && upstream.fields().keepalive() == 0 => {
+            acknowledge(upstream)
+        }
+        rc => rc,
+    };
     let fields = upstream.fields();
     // SAFETY: the state of a live upstream, or NULL.
     if let Some(state) = unsafe { fields.state.as_mut() } {
@@ -72,6 +78,18 @@ fn keep_connection(request: Request, upstream: Upstream) {
     }
     if rc == OK && !whole && fields.headers_in.connection_close() == 0 {
         drain::take_over(request, upstream);
+    }
+}
+
+/// A new gRPC connection begins with settings that are to be acknowledged; nginx takes it for
+/// usable, and the answer for ended, when that was sent.
+fn acknowledge(upstream: Upstream) -> ngx_int_t {
+    let fields = upstream.fields();
+    match fields.output.output_filter {
+        // SAFETY: the gateway module's own writer on its own data, as nginx calls it when the
+        // connection is writable and there is nothing new to send.
+        Some(send) => unsafe { send(fields.output.filter_ctx, core::ptr::null_mut()) },
+        None => OK,
     }
 }
 

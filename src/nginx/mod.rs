@@ -24,12 +24,14 @@ pub use text::{bytes, lowercase, string, Text};
 pub use upstream::{CacheStatus, SrvConf, Upstream};
 pub use value::{variable, Value};
 
-use nginx_sys::{ngx_int_t, NGX_DONE, NGX_ERROR, NGX_OK};
+use nginx_sys::{ngx_int_t, NGX_AGAIN, NGX_DONE, NGX_ERROR, NGX_OK};
 
 /// `NGX_OK` as callbacks return it.
 pub const OK: ngx_int_t = NGX_OK as ngx_int_t;
 /// `NGX_ERROR` as callbacks return it.
 pub const ERROR: ngx_int_t = NGX_ERROR as ngx_int_t;
+/// `NGX_AGAIN` as callbacks return it.
+pub const AGAIN: ngx_int_t = NGX_AGAIN as ngx_int_t;
 /// `NGX_DONE` as callbacks return it.
 pub const DONE: ngx_int_t = NGX_DONE as ngx_int_t;
 
