@@ -24,7 +24,7 @@ with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set 
 
 .PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-faults test-t \
     test-install test-build test-examples rpm deb test-packages test-rpm test-deb test-container \
-    test-crossplane check-asan install deps clean help
+    test-crossplane check-asan install deps test-deps clean help
 .NOTPARALLEL:
 
 build: ## build nginx (NGINX=vendored|debian) and the module, in release
@@ -39,7 +39,7 @@ paths: ## print what was built: two lines, nginx=PATH and module=PATH
 demo: deps build ## a live fail-over on loopback, checked
 	@$(with_nginx) tools/demo.sh "$$NGINX_BINARY" $(MODULE)
 
-test: deps check test-reference test-unit test-faults test-t test-install test-build test-examples ## every test there is
+test: test-deps check test-reference test-unit test-faults test-t test-install test-build test-examples ## every test there is
 
 check: check-fmt check-clippy ## rustfmt and clippy
 
@@ -117,8 +117,11 @@ install: $(if $(wildcard $(MODULE)),,build) ## put the module where that nginx l
 	@$(with_nginx) install -D -m 644 $(MODULE) \
 	    "$(DESTDIR)$$NGINX_MODULES_PATH/$(NAME).so"
 
-deps: ## install what is missing, by apt
+deps: ## install what the build and the demo miss, by apt
 	@tools/deps.sh $(NGINX)
+
+test-deps: ## install what the tests miss, too
+	@tools/deps.sh --tests $(NGINX)
 
 clean: ## remove all that was built
 	rm -rf target t/servroot

@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the build, the tests and the demo miss, and nothing else:
 #
-#   tools/deps.sh [--check] vendored|debian|own|rpm|deb
+#   tools/deps.sh [--check|--tests] vendored|debian|own|rpm|deb
 #
 # Looks for the things themselves, not for packages, so that what came another way counts too.
-# apt is not called when nothing is missing. --check only says what is missing.
+# apt is not called when nothing is missing. --check only says what is missing; --tests adds what the
+# tests need beyond the build and the demo.
 set -eu
 
-check_only=
-if [ "${1-}" = --check ]; then check_only=1; shift; fi
-kind=${1:?usage: deps.sh [--check] vendored|debian|own|rpm|deb}
+check_only='' for_tests=''
+case ${1-} in
+  --check) check_only=1; shift ;;
+  --tests) for_tests=1; shift ;;
+esac
+kind=${1:?usage: deps.sh [--check|--tests] vendored|debian|own|rpm|deb}
 
 die() { echo "deps: $*" >&2; exit 1; }
 
@@ -44,14 +48,16 @@ else
 fi
 need make command -v make
 need libclang-dev libclang
-need perl command -v prove
 need curl command -v curl
-need openssl command -v openssl
-# The servers behind tests/gateways.rs.
-need php-fpm any_file '/usr/sbin/php-fpm[0-9]*'
-need uwsgi-core test -x /usr/bin/uwsgi
-need uwsgi-plugin-python3 test -e /usr/lib/uwsgi/plugins/python3_plugin.so
-need python3-grpcio /usr/bin/python3 -c 'import grpc'
+if [ -n "$for_tests" ]; then
+  need perl command -v prove
+  need openssl command -v openssl
+  # The servers behind tests/gateways.rs.
+  need php-fpm any_file '/usr/sbin/php-fpm[0-9]*'
+  need uwsgi-core test -x /usr/bin/uwsgi
+  need uwsgi-plugin-python3 test -e /usr/lib/uwsgi/plugins/python3_plugin.so
+  need python3-grpcio /usr/bin/python3 -c 'import grpc'
+fi
 case $kind in
   debian | rpm | deb)
     need nginx test -x /usr/sbin/nginx
