@@ -24,7 +24,7 @@ with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set 
 
 .PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-faults test-t \
     test-install test-build test-examples rpm deb test-packages test-rpm test-deb test-container \
-    test-crossplane check-asan install deps test-deps clean help
+    test-crossplane bench check-asan install deps test-deps clean help
 .NOTPARALLEL:
 
 build: ## build nginx (NGINX=vendored|debian) and the module, in release
@@ -109,6 +109,9 @@ test-container: ## the steps of examples/container without a container
 test-crossplane: ## contrib/crossplane against contrib/directives.json, and crossplane if installed
 	@command -v python3 >/dev/null || { echo "ok - crossplane \# skip no python3"; exit 0; }; \
 	contrib/crossplane/generate.py --check
+
+bench: build ## instructions and system calls against plain nginx; BENCH=--check fails if they got worse
+	@$(with_nginx) tools/bench.sh "$$NGINX_SOURCE_DIR" $(MODULE) $(BENCH)
 
 check-asan: ## t/*.t on nginx and the module under AddressSanitizer; T=FILES
 	@tools/asan.sh $(filter-out t/stand-in/%,$(T))

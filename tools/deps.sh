@@ -52,6 +52,10 @@ need curl command -v curl
 if [ -n "$for_tests" ]; then
   need perl command -v prove
   need openssl command -v openssl
+  # The bench.
+  need python3 command -v python3
+  need valgrind command -v valgrind
+  need strace command -v strace
   # The servers behind tests/gateways.rs.
   need php-fpm any_file '/usr/sbin/php-fpm[0-9]*'
   need uwsgi-core test -x /usr/bin/uwsgi

@@ -1,15 +1,16 @@
 //! A try runs once nginx has chosen its upstream: `peer.init` of the members of upstrands.
 
+use core::ffi::c_void;
 use core::ptr;
 
 use nginx_sys::{
     ngx_event_t, ngx_http_request_t, ngx_http_upstream_conf_t, ngx_http_upstream_srv_conf_t,
-    ngx_int_t, ngx_list_init, ngx_table_elt_t, NGX_HTTP_BAD_GATEWAY,
+    ngx_int_t, ngx_list_t, ngx_table_elt_t, NGX_HTTP_BAD_GATEWAY,
 };
 use walk::Answer;
 
 use super::shortcut::Places;
-use super::walking::{Phase, Walking};
+use super::walking::{Phase, Spare, Walking};
 use super::{body, deadline};
 use crate::conf::{LocConf, MainConf};
 use crate::nginx::{
@@ -87,31 +88,20 @@ fn run(walking: &mut Walking) -> Option<()> {
 /// Gives the try the header buffer of the one before, prepared as `ngx_http_upstream_reinit()` does
 /// it for the next server of an upstream. None: memory is short.
 fn reuse_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
-    let (start, size) = walking.spare;
+    let Spare {
+        buffer: start,
+        size,
+        lists: [headers, trailers],
+    } = walking.spare;
     let fields = upstream.fields_mut();
     let wanted = upstream.conf()?.buffer_size;
     if start.is_null() || size != wanted || !fields.buffer.start.is_null() {
         return Some(());
     }
-    let pool = walking.request.pool()?.as_ptr();
-    // SAFETY: the lists are the upstream's own, the pool is live.
-    let rc = unsafe {
-        ngx_list_init(
-            &mut fields.headers_in.headers,
-            pool,
-            8,
-            size_of::<ngx_table_elt_t>(),
-        ) | ngx_list_init(
-            &mut fields.headers_in.trailers,
-            pool,
-            2,
-            size_of::<ngx_table_elt_t>(),
-        )
-    };
-    if rc != OK {
-        return None;
-    }
-    walking.spare = (ptr::null_mut(), 0);
+    let pool = walking.request.pool()?;
+    reuse_list(&mut fields.headers_in.headers, pool, headers, HEADERS);
+    reuse_list(&mut fields.headers_in.trailers, pool, trailers, TRAILERS);
+    walking.spare = Spare::NONE;
     let skipped = header_start(walking.request);
     fields.buffer.start = start;
     fields.buffer.pos = start.wrapping_add(skipped);
@@ -120,6 +110,21 @@ fn reuse_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
     fields.buffer.set_temporary(1);
     fields.buffer.tag = fields.output.tag;
     Some(())
+}
+
+/// Places in the lists of headers and trailers: those that nginx makes.
+pub const HEADERS: usize = 8;
+pub const TRAILERS: usize = 2;
+
+/// An empty list that has room already.
+fn reuse_list(list: &mut ngx_list_t, pool: Pool, elts: *mut c_void, nalloc: usize) {
+    list.part.elts = elts;
+    list.part.nelts = 0;
+    list.part.next = ptr::null_mut();
+    list.last = &mut list.part;
+    list.size = size_of::<ngx_table_elt_t>();
+    list.nalloc = nalloc;
+    list.pool = pool.as_ptr();
 }
 
 /// The room that a cache entry's own header takes at the front of the buffer.

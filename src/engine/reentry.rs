@@ -6,7 +6,8 @@ use nginx_sys::{
 };
 
 use super::filter::Kind;
-use super::walking::{Phase, Then, Walking};
+use super::peer::{HEADERS, TRAILERS};
+use super::walking::{Phase, Spare, Then, Walking};
 use super::{body, drain, intercept};
 use crate::nginx::{fault, guard_or, Request, Upstream, AGAIN, DONE, ERROR, OK};
 
@@ -186,12 +187,25 @@ fn free_old(walking: &mut Walking, upstream: Upstream) {
     let request = walking.request;
     #[cfg(ngx_feature = "http_cache")]
     free_cache(request);
-    let buffer = &mut upstream.fields_mut().buffer;
-    let start = core::mem::replace(&mut buffer.start, core::ptr::null_mut());
-    let size = (buffer.end as usize).saturating_sub(start as usize);
-    let spare = core::mem::replace(&mut walking.spare, (start, size));
-    if let (false, Some(pool)) = (spare.0.is_null(), request.pool()) {
-        pool.free(spare.0.cast());
+    let fields = upstream.fields_mut();
+    let buffer = core::mem::replace(&mut fields.buffer.start, core::ptr::null_mut());
+    let headers = &fields.headers_in;
+    let is_made = headers.headers.nalloc == HEADERS && headers.trailers.nalloc == TRAILERS;
+    let spare = if buffer.is_null() || !is_made {
+        Spare {
+            buffer,
+            ..Spare::NONE
+        }
+    } else {
+        Spare {
+            buffer,
+            size: (fields.buffer.end as usize).saturating_sub(buffer as usize),
+            lists: [headers.headers.part.elts, headers.trailers.part.elts],
+        }
+    };
+    let old = core::mem::replace(&mut walking.spare, spare);
+    if let (false, Some(pool)) = (old.buffer.is_null(), request.pool()) {
+        pool.free(old.buffer.cast());
     }
 }
 

@@ -1,16 +1,18 @@
 //! nginx looks for the upstream that a URL names by comparing the name with that of each upstream
 //! in its list. Before a pass is given a name, the upstream is brought to the front of the list.
 //!
-//! This is sound because the answer of the search does not depend on the order: a name and a port
-//! are those of one entry at most (`ngx_http_upstream_add()` sees to it). The list is the worker's
-//! own, and whoever else walks it at run time finds the same entries in another order.
+//! This is sound where the answer of the search does not depend on the order: where a name and a
+//! port are those of one entry at most. `ngx_http_upstream_add()` sees to it with one exception, and
+//! there the list is left as it is. The list is the worker's own, and whoever else walks it at run
+//! time finds the same entries in another order.
 
 use core::cell::RefCell;
+use std::collections::HashSet;
 
 use nginx_sys::{ngx_http_upstream_main_conf_t, ngx_http_upstream_srv_conf_t};
 
 use crate::conf::MainConf;
-use crate::nginx::{upstream_module, Conf, Request, SrvConf};
+use crate::nginx::{lowercase, upstream_module, Conf, Request, SrvConf};
 use crate::upstream::conf_of;
 
 /// Which upstream stands where in nginx's list; both are numbered as in the configuration.
@@ -24,14 +26,37 @@ struct Lists {
 }
 
 impl Places {
-    /// The list as the configuration made it.
+    /// The list as the configuration made it; empty if it has to stay so.
     pub fn new(conf: Conf) -> Places {
+        if !is_order_free(conf) {
+            return Places::default();
+        }
         let all: Vec<usize> = (0..conf.upstreams().len()).collect();
         Places(RefCell::new(Lists {
             place_of: all.clone(),
             upstream_at: all,
         }))
     }
+}
+
+/// Whether a search finds the same in any order. An `upstream` block without a port matches its name
+/// with any default port, and takes over an entry that a URL before it has made, but only one: after
+/// `proxy_pass http://x` and `proxy_pass https://x` there are two for a name without a port.
+fn is_order_free(conf: Conf) -> bool {
+    let all = || {
+        let list = conf.upstreams().iter();
+        // SAFETY: upstreams of the configuration at hand.
+        list.filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) })
+    };
+    let mut ported = all().filter(|uscf| uscf.fields().port != 0).peekable();
+    if ported.peek().is_none() {
+        return true;
+    }
+    let any_port: HashSet<Box<[u8]>> = all()
+        .filter(|uscf| uscf.fields().port == 0)
+        .map(|uscf| lowercase(uscf.name()))
+        .collect();
+    !ported.any(|uscf| any_port.contains(&lowercase(uscf.name())))
 }
 
 /// Brings an upstream to the front of nginx's list.

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use nginx_sys::{
-    ngx_array_push, ngx_array_t, ngx_http_cleanup_add, ngx_http_post_subrequest_t,
+    ngx_array_push, ngx_array_t, ngx_http_cleanup_t, ngx_http_post_subrequest_t,
     ngx_http_request_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
 };
 use walk::{Reason, State, Try, Walk};
@@ -40,6 +40,26 @@ pub enum Then {
     Try(Try),
     /// The location of `intercept_statuses`.
     Intercept(ngx_str_t),
+}
+
+/// What the header of an answer was read to.
+#[derive(Clone, Copy)]
+pub struct Spare {
+    /// The buffer; NULL: there is none, nor lists.
+    pub buffer: *mut u8,
+    /// Its size.
+    pub size: usize,
+    /// The elements of the lists of headers and of trailers.
+    pub lists: [*mut c_void; 2],
+}
+
+impl Spare {
+    /// Nothing.
+    pub const NONE: Spare = Spare {
+        buffer: ptr::null_mut(),
+        size: 0,
+        lists: [ptr::null_mut(); 2],
+    };
 }
 
 /// What is kept of a try: numbers only, variables are made from them when they are read.
@@ -98,8 +118,8 @@ pub struct Walking {
     pub resend: bool,
     /// The answer of the walk, or of an earlier one of the request, was intercepted.
     pub intercepted: bool,
-    /// The header buffer of a dropped answer and its size, for the next try; NULL: there is none.
-    pub spare: (*mut u8, usize),
+    /// What a dropped answer leaves for the next try.
+    pub spare: Spare,
     /// What comes after a dropped answer.
     pub then: Option<Then>,
     /// `u->finalize_request` of the try at hand.
@@ -112,6 +132,8 @@ pub struct Walking {
     pub timer: *mut Timer,
     /// An earlier walk of the request, which was intercepted.
     pub previous: *mut Walking,
+    /// Runs when the request ends; by its handler `find()` knows the walk.
+    cleanup: ngx_http_cleanup_t,
     /// What was kept of an unbuffered body.
     pub kept: Kept,
     /// The request as it was before the first try.
@@ -154,7 +176,7 @@ impl Walking {
             resend: false,
             kept: Kept::default(),
             intercepted: false,
-            spare: (ptr::null_mut(), 0),
+            spare: Spare::NONE,
             then: None,
             finalize_request: None,
             owner: ptr::null_mut(),
@@ -164,6 +186,11 @@ impl Walking {
             },
             timer: ptr::null_mut(),
             previous,
+            cleanup: ngx_http_cleanup_t {
+                handler: Some(request_ends),
+                data: ptr::null_mut(),
+                next: ptr::null_mut(),
+            },
             saved: MaybeUninit::uninit(),
         })?;
         // SAFETY: just made, in the request's pool.
@@ -175,10 +202,14 @@ impl Walking {
         // SAFETY: an earlier walk of the same request, in its pool, or NULL.
         walking.intercepted = unsafe { previous.as_ref() }.is_some_and(|walk| walk.intercepted);
 
-        // SAFETY: the request is live.
-        let cleanup = unsafe { ngx_http_cleanup_add(request.as_ptr(), 0).as_mut()? };
-        cleanup.handler = Some(request_ends);
-        cleanup.data = ptr::from_mut(walking).cast();
+        // As ngx_http_cleanup_add() does it, with the entry in the walk itself.
+        walking.cleanup.data = ptr::from_mut(walking).cast();
+        // SAFETY: a request's main request is live.
+        unsafe {
+            let main = request.fields().main;
+            walking.cleanup.next = (*main).cleanup;
+            (*main).cleanup = &mut walking.cleanup;
+        }
         request.set_ctx(crate::module(), ptr::from_mut(walking).cast());
         Some(walking)
     }

@@ -222,6 +222,7 @@ impl State<'_> {
         Some((word, 1u64.wrapping_shl(low_bits(member))))
     }
 
+    #[inline]
     fn first_unmarked(&self, from: usize, to: usize) -> Option<usize> {
         self.first_bit(from, to, |word| !word)
     }
@@ -231,17 +232,19 @@ impl State<'_> {
     }
 
     /// The first member of `from..to` whose bit is set in what `view` makes of the words.
+    #[inline]
     fn first_bit(&self, from: usize, to: usize, view: impl Fn(u64) -> u64) -> Option<usize> {
-        let mut at = from;
-        while at < to {
-            let word = view(self.marked.get(at >> 6)?.load(Relaxed));
-            let bits = word & u64::MAX.wrapping_shl(low_bits(at));
-            let base = at & !63;
+        let first = from >> 6;
+        let words = self.marked.get(first..to.div_ceil(WORD))?;
+        let mut mask = u64::MAX.wrapping_shl(low_bits(from));
+        for (n, word) in words.iter().enumerate() {
+            let bits = view(word.load(Relaxed)) & mask;
             if bits != 0 {
+                let base = first.saturating_add(n).wrapping_shl(6);
                 let found = base.saturating_add(bits.trailing_zeros() as usize);
                 return (found < to).then_some(found);
             }
-            at = base.saturating_add(WORD);
+            mask = u64::MAX;
         }
         None
     }
