@@ -53,27 +53,30 @@ ngx_http_cu_restore(ngx_http_request_t *r, ngx_uint_t saved)
 }
 
 
-#define CU_FLAG(field)                                                        \
+#define CU_GET(field)                                                         \
     ngx_uint_t                                                                \
     ngx_http_cu_##field(ngx_http_request_t *r)                                \
     {                                                                         \
         return r->field;                                                      \
-    }                                                                         \
-                                                                              \
+    }
+
+#define CU_SET(field)                                                         \
     void                                                                      \
     ngx_http_cu_set_##field(ngx_http_request_t *r, ngx_uint_t value)          \
     {                                                                         \
         r->field = value;                                                     \
     }
 
-CU_FLAG(header_only)
-CU_FLAG(error_page)
-CU_FLAG(request_body_no_buffering)
-CU_FLAG(background)
-CU_FLAG(reading_body)
+CU_SET(header_only)
+CU_GET(error_page)
+CU_SET(error_page)
+CU_GET(request_body_no_buffering)
+CU_SET(request_body_no_buffering)
+CU_GET(background)
+CU_GET(reading_body)
 
 #if (NGX_HTTP_CACHE)
-CU_FLAG(cached)
+CU_GET(cached)
 #endif
 
 
@@ -155,7 +158,7 @@ ngx_http_cu_probe(ngx_uint_t n, void *p)
     switch (n) {
     CU_BIT(0, ngx_http_upstream_t, store, 1)
     CU_BIT(1, ngx_http_upstream_t, cacheable, 1)
-    CU_BIT(2, ngx_http_upstream_t, buffering, 1)
+    CU_BIT(2, ngx_http_headers_in_t, chunked, 1)
     CU_BIT(3, ngx_http_upstream_t, keepalive, 1)
     CU_BIT(4, ngx_http_upstream_t, upgrade, 1)
     CU_BIT(5, ngx_http_upstream_t, request_sent, 1)
@@ -172,6 +175,8 @@ ngx_http_cu_probe(ngx_uint_t n, void *p)
     CU_BIT(16, ngx_buf_t, memory, 1)
     CU_BIT(17, ngx_buf_t, last_buf, 1)
     CU_BIT(18, ngx_buf_t, temporary, 1)
+    CU_BIT(19, ngx_url_t, no_resolve, 1)
+    CU_BIT(20, ngx_url_t, no_port, 1)
     default:
         return 0;
     }

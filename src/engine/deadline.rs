@@ -1,9 +1,6 @@
 //! `next_upstream_timeout`: the deadline of the whole walk.
 
-use nginx_sys::{
-    ngx_add_timer, ngx_del_timer, ngx_event_t, ngx_http_finalize_request,
-    ngx_http_run_posted_requests, ngx_int_t, NGX_HTTP_GATEWAY_TIME_OUT,
-};
+use nginx_sys::{ngx_add_timer, ngx_del_timer, ngx_event_t, ngx_http_run_posted_requests};
 
 use super::walking::{Phase, Walking};
 use crate::nginx::{self, fault, guard, Upstream};
@@ -103,36 +100,17 @@ fn cut(walking: &mut Walking, upstream: Upstream) {
     if !upstream.is_alive() || upstream.fields().header_sent() != 0 {
         return;
     }
-    // SAFETY: the connection is NULL or live while the upstream is.
-    let connection = unsafe { upstream.fields().peer.connection.as_mut() };
-    // SAFETY: the read event of a live connection.
-    match connection.and_then(|connection| unsafe { connection.read.as_mut() }) {
-        Some(read) => {
-            let handler = upstream.fields().read_event_handler;
-            upstream.fields_mut().peer.tries = 0;
-            read.set_timedout(1);
-            if let Some(handler) = handler {
-                // SAFETY: before an answer this is nginx's reader of the header, which sees the
-                // timeout first.
-                unsafe { handler(request.as_ptr(), upstream.as_ptr()) };
-            }
-        }
-        None => {
-            // A name is being resolved.
-            let cleanup = upstream.fields().cleanup;
-            // SAFETY: a live upstream's cleanup.
-            let handler = unsafe { cleanup.as_ref() }.copied().flatten();
-            if let Some(handler) = handler {
-                request.hold();
-                // SAFETY: as nginx calls it when a request ends early.
-                unsafe {
-                    handler(request.as_ptr().cast());
-                    ngx_http_finalize_request(
-                        request.as_ptr(),
-                        NGX_HTTP_GATEWAY_TIME_OUT as ngx_int_t,
-                    );
-                }
-            }
-        }
+    // SAFETY: the connection is NULL or live while the upstream is, and so is its read event.
+    let read = unsafe {
+        let connection = upstream.fields().peer.connection.as_ref();
+        connection.and_then(|connection| connection.read.as_mut())
+    };
+    let handler = upstream.fields().read_event_handler;
+    if let (Some(read), Some(handler)) = (read, handler) {
+        upstream.fields_mut().peer.tries = 0;
+        read.set_timedout(1);
+        // SAFETY: before an answer this is nginx's reader of the header, which sees the timeout
+        // first.
+        unsafe { handler(request.as_ptr(), upstream.as_ptr()) };
     }
 }

@@ -2,13 +2,14 @@
 
 use core::ffi::c_char;
 use core::fmt;
+use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use nginx_sys::{
     ngx_conf_t, ngx_cycle_t, ngx_http_add_variable, ngx_http_conf_ctx_t,
     ngx_http_get_variable_index, ngx_http_module, ngx_http_upstream_main_conf_t,
     ngx_http_upstream_srv_conf_t, ngx_http_variable_t, ngx_log_t, ngx_module_t, ngx_parse_time,
-    ngx_str_t, ngx_uint_t, NGX_LOG_EMERG, NGX_LOG_WARN,
+    ngx_str_t, ngx_uint_t, NGX_LOG_EMERG, NGX_LOG_WARN, NGX_MAX_CONF_ERRSTR,
 };
 
 use super::{bytes, upstream_module, Pool, SrvConf, Text};
@@ -50,6 +51,14 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, " in {}:{}", Text(bytes(&self.file)), self.line)
     }
+}
+
+/// Logs a message with the line that it is about. As `ngx_conf_log_error()` does, it cuts a long
+/// message, so that the line is not lost.
+pub fn log_at(level: u32, log: *mut ngx_log_t, place: Place, message: fmt::Arguments<'_>) {
+    let mut room = [const { MaybeUninit::uninit() }; NGX_MAX_CONF_ERRSTR as usize];
+    let message = ngx::log::write_fmt(&mut room, message);
+    ngx::ngx_log_error!(level, log, "{}{place}", Text(message));
 }
 
 /// The configuration being read.
@@ -132,7 +141,7 @@ impl Conf {
 
     /// Refuses what an earlier line said.
     pub fn refuse_at<T>(self, place: Place, message: fmt::Arguments<'_>) -> ConfResult<T> {
-        ngx::ngx_log_error!(NGX_LOG_EMERG, self.log(), "{message}{place}");
+        log_at(NGX_LOG_EMERG, self.log(), place, message);
         Err(Refused::Logged)
     }
 
@@ -143,7 +152,7 @@ impl Conf {
 
     /// Warns of what an earlier line said.
     pub fn warn_at(self, place: Place, message: fmt::Arguments<'_>) {
-        ngx::ngx_log_error!(NGX_LOG_WARN, self.log(), "{message}{place}");
+        log_at(NGX_LOG_WARN, self.log(), place, message);
     }
 
     /// A time with any of nginx's units, in ms. `ngx_parse_time()` knows months and years among

@@ -1,8 +1,10 @@
-//! Small wrappers over nginx's structures. `unsafe` lives here, and in the callbacks that nginx
-//! calls, which turn its pointers into these.
+//! Small wrappers over nginx's structures. `unsafe` lives here, and where the rest of the module
+//! calls nginx or is called by it.
 //!
 //! A wrapper is a pointer that nginx gave to a callback. Its methods are safe under the one
 //! condition that its constructor states: it is not kept beyond the life of what it points to.
+//! nginx changes the same structures whenever it is called, so their fields are borrowed for as
+//! short as can be, and read again after a call into nginx.
 
 pub mod callback;
 mod conf;
@@ -15,7 +17,7 @@ mod text;
 mod upstream;
 mod value;
 
-pub use conf::{cycle_main_conf, Conf, ConfResult, Place, Refused, CONF_OK};
+pub use conf::{cycle_main_conf, log_at, Conf, ConfResult, Place, Refused, CONF_OK};
 pub use guard::{guard, guard_or, log_panics};
 pub use pool::Pool;
 pub use probe::bindings_fit;

@@ -3,8 +3,9 @@
 use core::mem::MaybeUninit;
 
 use nginx_sys::{
-    ngx_buf_t, ngx_connection_t, ngx_event_t, ngx_http_upstream_headers_in_t,
-    ngx_http_upstream_server_t, ngx_http_upstream_t, ngx_uint_t, ngx_variable_value_t,
+    ngx_buf_t, ngx_connection_t, ngx_event_t, ngx_http_headers_in_t,
+    ngx_http_upstream_headers_in_t, ngx_http_upstream_server_t, ngx_http_upstream_t, ngx_uint_t,
+    ngx_url_t, ngx_variable_value_t,
 };
 
 extern "C" {
@@ -19,6 +20,8 @@ union AnyStruct {
     value: ngx_variable_value_t,
     server: ngx_http_upstream_server_t,
     buf: ngx_buf_t,
+    url: ngx_url_t,
+    request_headers: ngx_http_headers_in_t,
     room: [u8; 4096],
 }
 
@@ -55,7 +58,7 @@ pub fn bindings_fit() -> bool {
         let view = views!(n, any,
             0 => upstream.store / set_store as ngx_http_upstream_t,
             1 => upstream.cacheable / set_cacheable as ngx_http_upstream_t,
-            2 => upstream.buffering / set_buffering as ngx_http_upstream_t,
+            2 => request_headers.chunked / set_chunked as ngx_http_headers_in_t,
             3 => upstream.keepalive / set_keepalive as ngx_http_upstream_t,
             4 => upstream.upgrade / set_upgrade as ngx_http_upstream_t,
             5 => upstream.request_sent / set_request_sent as ngx_http_upstream_t,
@@ -72,6 +75,8 @@ pub fn bindings_fit() -> bool {
             16 => buf.memory / set_memory as ngx_buf_t,
             17 => buf.last_buf / set_last_buf as ngx_buf_t,
             18 => buf.temporary / set_temporary as ngx_buf_t,
+            19 => url.no_resolve / set_no_resolve as ngx_url_t,
+            20 => url.no_port / set_no_port as ngx_url_t,
         );
         // SAFETY: any bytes are a room.
         let left = unsafe { any.room }.iter().any(|byte| *byte != 0);

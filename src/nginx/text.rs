@@ -26,7 +26,7 @@ pub fn lowercase(bytes: &[u8]) -> Box<[u8]> {
     bytes.to_ascii_lowercase().into_boxed_slice()
 }
 
-/// Bytes in a message, as they are.
+/// Bytes in a message: as they are, or as `\xFF` where they are no UTF-8.
 pub struct Text<'a>(pub &'a [u8]);
 
 impl fmt::Display for Text<'_> {

@@ -87,7 +87,7 @@ fn is_method(conf: Conf, host: SrvConf, method: usize, keepalive: usize) -> bool
 const KEEPALIVE: &str = "ngx_http_upstream_keepalive_module";
 
 /// The keepalive module's configuration of an upstream as plain words. Its structure is not in
-/// nginx's headers; since its first version it begins with the number of connections, holds the
+/// nginx's headers; since 1.22 at least it begins with the number of connections, holds the
 /// method that it wraps, and has at least these many words.
 fn keepalive_words(conf: Conf, uscf: SrvConf) -> Option<[usize; 10]> {
     let module = modules::find(conf, KEEPALIVE)?;

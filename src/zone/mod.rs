@@ -175,12 +175,15 @@ fn fill(zone: &Zone) -> Option<()> {
     // SAFETY: nginx has made the zone a slab pool.
     let memory = unsafe { ngx_slab_alloc(pool, size) };
     let Some(memory) = NonNull::new(memory.cast::<u8>()) else {
-        ngx::ngx_log_error!(
+        nginx::log_at(
             NGX_LOG_EMERG,
             nginx::cycle_log(),
-            "zone \"{}\" is too small: its upstrands need {}k",
-            Text(zone.name()),
-            zone.needed().div_ceil(1024)
+            zone.place(),
+            format_args!(
+                "zone \"{}\" is too small: its upstrands need {}k",
+                Text(zone.name()),
+                zone.needed().div_ceil(1024)
+            ),
         );
         return None;
     };

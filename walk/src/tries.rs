@@ -150,20 +150,6 @@ impl Walk {
         ))
     }
 
-    /// Whether an upstream is left that this walk could visit now.
-    pub fn has_next(&self, plan: &Plan, state: &State<'_>, now: u64) -> bool {
-        let Some(tier) = plan.tiers.get(self.tier) else {
-            return false;
-        };
-        if self.last_resort {
-            return self.pos < tier.len || self.tier.saturating_add(1) < plan.tiers.len();
-        }
-        state
-            .usable(plan, self.tier, self.start, self.pos, now, false)
-            .is_some()
-            || any_usable(plan, state, now, self.tier.saturating_add(1))
-    }
-
     /// The member that a walk which began now would ask first. Changes nothing.
     pub fn preview(
         plan: &Plan,
