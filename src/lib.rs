@@ -201,6 +201,7 @@ unsafe extern "C" fn init_main_conf(cf: *mut ngx_conf_t, _conf: *mut c_void) -> 
         let main: &mut MainConf = conf.main_conf(module())?;
         conf::check_unmatched(conf, main)?;
         conf::resolve_literals(conf, main)?;
+        upstream::check_backups(conf, main)?;
         conf::check_sizes(conf, main)
     });
     if rc == OK {

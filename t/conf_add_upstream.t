@@ -912,7 +912,46 @@ http.conf:4: backup servers of upstream "two" are not used by the balancing meth
 
 
 
-=== TEST 69: a host with nothing but backups is refused by nginx
+=== TEST 69: backup above ip_hash is refused as well
+--- http
+upstream c {
+    server 127.0.0.1:8;
+    add_upstream u1 backup;
+    ip_hash;
+}
+--- must_die
+--- emerg
+http.conf:3: balancing method does not support parameter "backup"
+
+
+
+=== TEST 70: backup above random is refused as well
+--- http
+upstream c {
+    server 127.0.0.1:8;
+    add_upstream u1 backup;
+    random;
+}
+--- must_die
+--- emerg
+http.conf:3: balancing method does not support parameter "backup"
+
+
+
+=== TEST 71: backup servers of a source above a method without backups are warned of
+--- http
+upstream two { server unix:$DIR/s1.sock; server unix:$DIR/s2.sock backup; }
+upstream c {
+    add_upstream two;
+    hash $uri;
+}
+--- warning
+http.conf:3: backup servers of upstream "two" are not used by the balancing method of upstream "c"
+--- answers: 1
+
+
+
+=== TEST 72: a host with nothing but backups is refused by nginx
 --- http
 upstream c {
     add_upstream u1 backup;
@@ -923,7 +962,7 @@ http.conf:1: no servers in upstream "c"
 
 
 
-=== TEST 70: no argument is refused
+=== TEST 73: no argument is refused
 --- http
 upstream c {
     add_upstream;
@@ -934,7 +973,7 @@ http.conf:2: invalid number of arguments in "add_upstream" directive
 
 
 
-=== TEST 71: four arguments are refused
+=== TEST 74: four arguments are refused
 --- http
 upstream c {
     add_upstream u1 backup weight=2 frob;
@@ -945,7 +984,7 @@ http.conf:2: invalid number of arguments in "add_upstream" directive
 
 
 
-=== TEST 72: a block is refused
+=== TEST 75: a block is refused
 --- http
 upstream c {
     add_upstream u1 { }
@@ -956,7 +995,7 @@ http.conf:2: directive "add_upstream" is not terminated by ";"
 
 
 
-=== TEST 73: outside upstream{} it is refused: in http
+=== TEST 76: outside upstream{} it is refused: in http
 --- http
 add_upstream u1;
 --- must_die
@@ -965,7 +1004,7 @@ http.conf:1: "add_upstream" directive is not allowed here
 
 
 
-=== TEST 74: outside upstream{} it is refused: in a location
+=== TEST 77: outside upstream{} it is refused: in a location
 --- server
 location /t {
     add_upstream u1;

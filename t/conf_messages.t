@@ -354,7 +354,20 @@ http.conf:3: balancing method does not support parameter "backup"
 
 
 
-=== TEST 8: add_upstream: a product of weights that is too large
+=== TEST 8: add_upstream: backup above a method without backups
+--- http
+upstream c {
+    server 127.0.0.1:1;
+    add_upstream u1 backup;
+    ip_hash;
+}
+--- must_die
+--- emerg
+http.conf:3: balancing method does not support parameter "backup"
+
+
+
+=== TEST 9: add_upstream: a product of weights that is too large
 --- http
 upstream d { server 127.0.0.1:9 weight=3; }
 upstream c {
@@ -366,7 +379,7 @@ http.conf:3: weight 3 of server "127.0.0.1:9" times "weight=9223372036854775807"
 
 
 
-=== TEST 9: add_upstream: backup servers under a method without backups
+=== TEST 10: add_upstream: backup servers under a method without backups
 --- http
 upstream d { server unix:$DIR/s1.sock; server 127.0.0.1:8 backup; }
 upstream c {
@@ -378,7 +391,7 @@ http.conf:4: backup servers of upstream "d" are not used by the balancing method
 
 
 
-=== TEST 10: combine_server_singlets: byname with a width
+=== TEST 11: combine_server_singlets: byname with a width
 --- http
 upstream c {
     server 127.0.0.1:9;
@@ -390,7 +403,7 @@ http.conf:3: setting field width is not permitted when using "byname" value: "2"
 
 
 
-=== TEST 11: combine_server_singlets: a width that is none
+=== TEST 12: combine_server_singlets: a width that is none
 --- http
 upstream c {
     server 127.0.0.1:9;
@@ -402,7 +415,7 @@ http.conf:3: field width "x" must be an integer value
 
 
 
-=== TEST 12: combine_server_singlets: a third word that is none
+=== TEST 13: combine_server_singlets: a third word that is none
 --- http
 upstream c {
     server 127.0.0.1:9;
@@ -414,7 +427,7 @@ http.conf:3: invalid parameter "x"
 
 
 
-=== TEST 13: combine_server_singlets: no server yet
+=== TEST 14: combine_server_singlets: no server yet
 --- http
 upstream c {
     combine_server_singlets;
@@ -426,7 +439,7 @@ http.conf:2: no server so far declared to build singlets
 
 
 
-=== TEST 14: combine_server_singlets: a name that is taken
+=== TEST 15: combine_server_singlets: a name that is taken
 --- http
 upstream c1 { server 127.0.0.1:9; }
 upstream c {
@@ -439,7 +452,7 @@ http.conf:4: duplicate upstream "c1"
 
 
 
-=== TEST 15: combine_server_singlets: a method without backups
+=== TEST 16: combine_server_singlets: a method without backups
 --- http
 upstream c {
     ip_hash;
@@ -451,7 +464,7 @@ http.conf:4: singlets of upstream "c" use round robin instead of its balancing m
 
 
 
-=== TEST 16: extend_single_peers twice
+=== TEST 17: extend_single_peers twice
 --- http
 upstream c {
     server 127.0.0.1:9;
@@ -464,7 +477,7 @@ http.conf:4: "extend_single_peers" directive is duplicate
 
 
 
-=== TEST 17: upstrand: an empty name
+=== TEST 18: upstrand: an empty name
 --- http
 upstrand "" {
     upstream u1;
@@ -475,7 +488,7 @@ http.conf:1: invalid upstrand name ""
 
 
 
-=== TEST 18: upstrand: a name twice
+=== TEST 19: upstrand: a name twice
 --- http
 upstrand a { upstream u1; }
 upstrand A { upstream u1; }
@@ -485,7 +498,7 @@ http.conf:2: duplicate upstrand "A"
 
 
 
-=== TEST 19: upstrand: a name whose variable there is
+=== TEST 20: upstrand: a name whose variable there is
 --- http
 upstrand addr { upstream u1; }
 --- must_die
@@ -494,7 +507,7 @@ http.conf:1: the duplicate "upstrand_addr" variable
 
 
 
-=== TEST 20: upstrand: no members
+=== TEST 21: upstrand: no members
 --- http
 upstrand a {
     order per_request;
@@ -505,7 +518,7 @@ http.conf:3: no upstream registered in upstrand "a"
 
 
 
-=== TEST 21: upstrand: no members, as a regex matches nothing
+=== TEST 22: upstrand: no members, as a regex matches nothing
 --- http
 upstrand a {
     upstream ~^zz;
@@ -516,7 +529,7 @@ http.conf:2: no upstream matches "~^zz", and none else is registered in upstrand
 
 
 
-=== TEST 22: upstream: a regex that matches nothing beside a member
+=== TEST 23: upstream: a regex that matches nothing beside a member
 --- http
 upstrand a {
     upstream u1;
@@ -527,7 +540,7 @@ http.conf:3: no upstream matches "~^zz" in upstrand "a"
 
 
 
-=== TEST 23: upstream: a regex that matches what stands below, beside a member
+=== TEST 24: upstream: a regex that matches what stands below, beside a member
 --- http
 upstrand a {
     upstream u1;
@@ -540,7 +553,7 @@ http.conf:3: upstream "below" matches "~^below" in upstrand "a", but is declared
 
 
 
-=== TEST 24: upstream: a regex that does not compile
+=== TEST 25: upstream: a regex that does not compile
 --- http
 upstrand a {
     upstream ~(u;
@@ -551,7 +564,7 @@ http.conf:2: pcre2_compile() failed: ... in "(u"
 
 
 
-=== TEST 25: upstream: a tier that is none
+=== TEST 26: upstream: a tier that is none
 --- http
 upstrand a {
     upstream u1 tier=x;
@@ -562,7 +575,7 @@ http.conf:2: invalid parameter "tier=x"
 
 
 
-=== TEST 26: upstream: an interval that is none
+=== TEST 27: upstream: an interval that is none
 --- http
 upstrand a {
     upstream u1 blacklist_interval=x;
@@ -573,7 +586,7 @@ http.conf:2: invalid parameter "blacklist_interval=x"
 
 
 
-=== TEST 27: upstream: a word that is none
+=== TEST 28: upstream: a word that is none
 --- http
 upstrand a {
     upstream u1 frob;
@@ -584,7 +597,7 @@ http.conf:2: invalid parameter "frob"
 
 
 
-=== TEST 28: upstream: an unknown name
+=== TEST 29: upstream: an unknown name
 --- http
 upstrand a {
     upstream nope;
@@ -595,7 +608,7 @@ http.conf:2: upstream "nope" is not found
 
 
 
-=== TEST 29: order: a word that is none
+=== TEST 30: order: a word that is none
 --- http
 upstrand a {
     upstream u1;
@@ -607,7 +620,7 @@ http.conf:3: invalid value "frob"
 
 
 
-=== TEST 30: order: a word twice
+=== TEST 31: order: a word twice
 --- http
 upstrand a {
     upstream u1;
@@ -619,7 +632,7 @@ http.conf:3: duplicate value "per_request"
 
 
 
-=== TEST 31: order twice
+=== TEST 32: order twice
 --- http
 upstrand a {
     upstream u1;
@@ -632,7 +645,7 @@ http.conf:4: "order" directive is duplicate
 
 
 
-=== TEST 32: next_upstream_statuses: a word that is none
+=== TEST 33: next_upstream_statuses: a word that is none
 --- http
 upstrand a {
     upstream u1;
@@ -644,7 +657,7 @@ http.conf:3: invalid value "600"
 
 
 
-=== TEST 33: next_upstream_statuses: a word twice
+=== TEST 34: next_upstream_statuses: a word twice
 --- http
 upstrand a {
     upstream u1;
@@ -655,7 +668,7 @@ http.conf:3: duplicate value "5xx"
 
 
 
-=== TEST 34: next_upstream_timeout: a time that is none
+=== TEST 35: next_upstream_timeout: a time that is none
 --- http
 upstrand a {
     upstream u1;
@@ -667,7 +680,7 @@ http.conf:3: invalid value "1x"
 
 
 
-=== TEST 35: next_upstream_timeout twice
+=== TEST 36: next_upstream_timeout twice
 --- http
 upstrand a {
     upstream u1;
@@ -680,7 +693,7 @@ http.conf:4: "next_upstream_timeout" directive is duplicate
 
 
 
-=== TEST 36: next_upstream_tries: a number that is none
+=== TEST 37: next_upstream_tries: a number that is none
 --- http
 upstrand a {
     upstream u1;
@@ -692,7 +705,7 @@ http.conf:3: invalid value "1.5"
 
 
 
-=== TEST 37: next_upstream_tries twice
+=== TEST 38: next_upstream_tries twice
 --- http
 upstrand a {
     upstream u1;
@@ -705,7 +718,7 @@ http.conf:4: "next_upstream_tries" directive is duplicate
 
 
 
-=== TEST 38: intercept_statuses: non_idempotent
+=== TEST 39: intercept_statuses: non_idempotent
 --- http
 upstrand a {
     upstream u1;
@@ -717,7 +730,7 @@ http.conf:3: invalid value "non_idempotent"
 
 
 
-=== TEST 39: intercept_statuses: a word that an earlier line covers
+=== TEST 40: intercept_statuses: a word that an earlier line covers
 --- http
 upstrand a {
     upstream u1;
@@ -729,7 +742,7 @@ http.conf:4: "503" is intercepted by an earlier "intercept_statuses"
 
 
 
-=== TEST 40: intercept_statuses: a URI that is none
+=== TEST 41: intercept_statuses: a URI that is none
 --- http
 upstrand a {
     upstream u1;
@@ -741,7 +754,7 @@ http.conf:3: invalid URI "503"
 
 
 
-=== TEST 41: intercept_statuses: a URI with a variable without a name
+=== TEST 42: intercept_statuses: a URI with a variable without a name
 --- http
 upstrand a {
     upstream u1;
@@ -753,7 +766,7 @@ http.conf:3: invalid variable name
 
 
 
-=== TEST 42: intercept_statuses: a URI with an unknown variable
+=== TEST 43: intercept_statuses: a URI with an unknown variable
 --- http
 upstrand a {
     upstream u1;
@@ -765,7 +778,7 @@ upstrand a {
 
 
 
-=== TEST 43: zone: an empty name
+=== TEST 44: zone: an empty name
 --- http
 upstrand a {
     upstream u1;
@@ -777,7 +790,7 @@ http.conf:3: invalid zone name ""
 
 
 
-=== TEST 44: zone: a size that is none
+=== TEST 45: zone: a size that is none
 --- http
 upstrand a {
     upstream u1;
@@ -789,7 +802,7 @@ http.conf:3: invalid zone size "64q"
 
 
 
-=== TEST 45: zone: a size below nginx's least
+=== TEST 46: zone: a size below nginx's least
 --- http
 upstrand a {
     upstream u1;
@@ -801,7 +814,7 @@ http.conf:3: zone "z" is too small: its upstrands need ...k
 
 
 
-=== TEST 46: zone: a size below what its upstrands need
+=== TEST 47: zone: a size below what its upstrands need
 --- http
 upstream c {
     server 127.0.0.1:9;
@@ -824,7 +837,7 @@ http.conf:14: zone "z" is too small: its upstrands need ...k
 
 
 
-=== TEST 47: zone: no size
+=== TEST 48: zone: no size
 --- http
 upstrand a {
     upstream u1;
@@ -836,7 +849,7 @@ http.conf:3: zone "z" has no size: its upstrands need ...k
 
 
 
-=== TEST 48: zone: two sizes
+=== TEST 49: zone: two sizes
 --- http
 upstrand a { upstream u1; zone z 64k; }
 upstrand b {
@@ -849,7 +862,7 @@ http.conf:4: the size 131072 of shared memory zone "z" conflicts with already de
 
 
 
-=== TEST 49: zone: the name of a zone that is none of an upstrand
+=== TEST 50: zone: the name of a zone that is none of an upstrand
 --- http
 upstream c { server 127.0.0.1:9; zone z 64k; }
 upstrand a {
@@ -862,7 +875,7 @@ http.conf:4: the shared memory zone "z" is already declared for a different use
 
 
 
-=== TEST 50: zone twice
+=== TEST 51: zone twice
 --- http
 upstrand a {
     upstream u1;
@@ -875,7 +888,7 @@ http.conf:4: "zone" directive is duplicate
 
 
 
-=== TEST 51: dynamic_upstrand: a variable without a dollar sign
+=== TEST 52: dynamic_upstrand: a variable without a dollar sign
 --- server
 dynamic_upstrand d a;
 --- must_die
@@ -884,7 +897,7 @@ server.conf:1: invalid variable name "d"
 
 
 
-=== TEST 52: dynamic_upstrand: a lone dollar sign
+=== TEST 53: dynamic_upstrand: a lone dollar sign
 --- server
 dynamic_upstrand $d $ a;
 --- must_die
@@ -893,7 +906,7 @@ server.conf:1: invalid variable name "$"
 
 
 
-=== TEST 53: dynamic_upstrand: a variable with a value of its own
+=== TEST 54: dynamic_upstrand: a variable with a value of its own
 --- server
 dynamic_upstrand $host a;
 --- must_die
@@ -902,7 +915,7 @@ server.conf:1: the duplicate "host" variable
 
 
 
-=== TEST 54: dynamic_upstrand: two lines for one variable
+=== TEST 55: dynamic_upstrand: two lines for one variable
 --- http
 upstrand a { upstream u1; }
 --- server
@@ -916,7 +929,7 @@ server.conf:3: duplicate "dynamic_upstrand" for variable "$d"
 
 
 
-=== TEST 55: dynamic_upstrand: words after the literal
+=== TEST 56: dynamic_upstrand: words after the literal
 --- http
 upstrand a { upstream u1; }
 --- server
@@ -929,7 +942,7 @@ server.conf:2: invalid parameter "$arg_x" after upstrand "a"
 
 
 
-=== TEST 56: dynamic_upstrand: an unknown upstrand
+=== TEST 57: dynamic_upstrand: an unknown upstrand
 --- server
 location /t {
     dynamic_upstrand $d a;
@@ -940,7 +953,7 @@ server.conf:2: upstrand "a" is not found
 
 
 
-=== TEST 57: dynamic_upstrand: an unknown variable
+=== TEST 58: dynamic_upstrand: an unknown variable
 --- http
 upstrand a { upstream u1; }
 --- server
@@ -951,7 +964,7 @@ dynamic_upstrand $d $nope a;
 
 
 
-=== TEST 58: add_upstream: a wrong number of arguments
+=== TEST 59: add_upstream: a wrong number of arguments
 --- http
 upstream c {
     server 127.0.0.1:9;
@@ -963,7 +976,7 @@ http.conf:3: invalid number of arguments in "add_upstream" directive
 
 
 
-=== TEST 59: combine_server_singlets: a wrong number of arguments
+=== TEST 60: combine_server_singlets: a wrong number of arguments
 --- http
 upstream c {
     server 127.0.0.1:9;
@@ -975,7 +988,7 @@ http.conf:3: invalid number of arguments in "combine_server_singlets" directive
 
 
 
-=== TEST 60: extend_single_peers: a wrong number of arguments
+=== TEST 61: extend_single_peers: a wrong number of arguments
 --- http
 upstream c {
     server 127.0.0.1:9;
@@ -987,7 +1000,7 @@ http.conf:3: invalid number of arguments in "extend_single_peers" directive
 
 
 
-=== TEST 61: upstrand: a wrong number of arguments
+=== TEST 62: upstrand: a wrong number of arguments
 --- http
 # no name
 
@@ -1000,7 +1013,7 @@ http.conf:3: invalid number of arguments in "upstrand" directive
 
 
 
-=== TEST 62: upstream: a wrong number of arguments
+=== TEST 63: upstream: a wrong number of arguments
 --- http
 upstrand a {
     upstream u1;
@@ -1012,7 +1025,7 @@ http.conf:3: invalid number of arguments in "upstream" directive
 
 
 
-=== TEST 63: order: a wrong number of arguments
+=== TEST 64: order: a wrong number of arguments
 --- http
 upstrand a {
     upstream u1;
@@ -1024,7 +1037,7 @@ http.conf:3: invalid number of arguments in "order" directive
 
 
 
-=== TEST 64: next_upstream_statuses: a wrong number of arguments
+=== TEST 65: next_upstream_statuses: a wrong number of arguments
 --- http
 upstrand a {
     upstream u1;
@@ -1036,7 +1049,7 @@ http.conf:3: invalid number of arguments in "next_upstream_statuses" directive
 
 
 
-=== TEST 65: next_upstream_timeout: a wrong number of arguments
+=== TEST 66: next_upstream_timeout: a wrong number of arguments
 --- http
 upstrand a {
     upstream u1;
@@ -1048,7 +1061,7 @@ http.conf:3: invalid number of arguments in "next_upstream_timeout" directive
 
 
 
-=== TEST 66: next_upstream_tries: a wrong number of arguments
+=== TEST 67: next_upstream_tries: a wrong number of arguments
 --- http
 upstrand a {
     upstream u1;
@@ -1060,7 +1073,7 @@ http.conf:3: invalid number of arguments in "next_upstream_tries" directive
 
 
 
-=== TEST 67: intercept_statuses: a wrong number of arguments
+=== TEST 68: intercept_statuses: a wrong number of arguments
 --- http
 upstrand a {
     upstream u1;
@@ -1072,7 +1085,7 @@ http.conf:3: invalid number of arguments in "intercept_statuses" directive
 
 
 
-=== TEST 68: zone: a wrong number of arguments
+=== TEST 69: zone: a wrong number of arguments
 --- http
 upstrand a {
     upstream u1;
@@ -1084,7 +1097,7 @@ http.conf:3: invalid number of arguments in "zone" directive
 
 
 
-=== TEST 69: dynamic_upstrand: a wrong number of arguments
+=== TEST 70: dynamic_upstrand: a wrong number of arguments
 --- server
 dynamic_upstrand $d;
 --- must_die
@@ -1093,7 +1106,7 @@ server.conf:1: invalid number of arguments in "dynamic_upstrand" directive
 
 
 
-=== TEST 70: add_upstream: a wrong place
+=== TEST 71: add_upstream: a wrong place
 --- server
 location /t {
     add_upstream x y;
@@ -1104,7 +1117,7 @@ server.conf:2: "add_upstream" directive is not allowed here
 
 
 
-=== TEST 71: combine_server_singlets: a wrong place
+=== TEST 72: combine_server_singlets: a wrong place
 --- server
 location /t {
     combine_server_singlets x y;
@@ -1115,7 +1128,7 @@ server.conf:2: "combine_server_singlets" directive is not allowed here
 
 
 
-=== TEST 72: extend_single_peers: a wrong place
+=== TEST 73: extend_single_peers: a wrong place
 --- server
 location /t {
     extend_single_peers x y;
@@ -1126,7 +1139,7 @@ server.conf:2: "extend_single_peers" directive is not allowed here
 
 
 
-=== TEST 73: upstrand: a wrong place
+=== TEST 74: upstrand: a wrong place
 --- server
 location /t {
     upstrand x y { }
@@ -1137,7 +1150,7 @@ server.conf:2: "upstrand" directive is not allowed here
 
 
 
-=== TEST 74: upstream: a wrong place
+=== TEST 75: upstream: a wrong place
 --- server
 location /t {
     upstream x y;
@@ -1148,7 +1161,7 @@ server.conf:2: "upstream" directive is not allowed here
 
 
 
-=== TEST 75: order: a wrong place
+=== TEST 76: order: a wrong place
 --- server
 location /t {
     order x y;
@@ -1159,7 +1172,7 @@ server.conf:2: "order" directive is not allowed here
 
 
 
-=== TEST 76: next_upstream_statuses: a wrong place
+=== TEST 77: next_upstream_statuses: a wrong place
 --- server
 location /t {
     next_upstream_statuses x y;
@@ -1170,7 +1183,7 @@ server.conf:2: "next_upstream_statuses" directive is not allowed here
 
 
 
-=== TEST 77: next_upstream_timeout: a wrong place
+=== TEST 78: next_upstream_timeout: a wrong place
 --- server
 location /t {
     next_upstream_timeout x y;
@@ -1181,7 +1194,7 @@ server.conf:2: "next_upstream_timeout" directive is not allowed here
 
 
 
-=== TEST 78: next_upstream_tries: a wrong place
+=== TEST 79: next_upstream_tries: a wrong place
 --- server
 location /t {
     next_upstream_tries x y;
@@ -1192,7 +1205,7 @@ server.conf:2: "next_upstream_tries" directive is not allowed here
 
 
 
-=== TEST 79: intercept_statuses: a wrong place
+=== TEST 80: intercept_statuses: a wrong place
 --- server
 location /t {
     intercept_statuses x y;
@@ -1203,7 +1216,7 @@ server.conf:2: "intercept_statuses" directive is not allowed here
 
 
 
-=== TEST 80: zone: a wrong place
+=== TEST 81: zone: a wrong place
 --- server
 location /t {
     zone x y;
@@ -1214,7 +1227,7 @@ server.conf:2: "zone" directive is not allowed here
 
 
 
-=== TEST 81: dynamic_upstrand: a wrong place
+=== TEST 82: dynamic_upstrand: a wrong place
 --- http
 dynamic_upstrand $d a;
 --- must_die
@@ -1223,7 +1236,7 @@ http.conf:1: "dynamic_upstrand" directive is not allowed here
 
 
 
-=== TEST 82: dynamic_upstrand: a source twice
+=== TEST 83: dynamic_upstrand: a source twice
 --- http
 upstrand one { upstream u1; }
 --- server

@@ -22,6 +22,7 @@ use nginx_sys::{ngx_http_header_handler_pt, ngx_http_upstream_conf_t};
 
 use crate::engine::Places;
 use crate::nginx::lowercase;
+use crate::upstream::AddedBackups;
 use crate::zone::Zone;
 
 /// The module's part of http{}.
@@ -39,6 +40,8 @@ pub struct MainConf {
     /// The zones of upstrands; boxed, as nginx's zones point to them.
     pub zones: Vec<Box<Zone>>,
     unmatched: Vec<upstrand::Unmatched>,
+    /// The `add_upstream` lines that gave backup servers.
+    pub added_backups: Vec<AddedBackups>,
     /// Where nginx's list has which upstream.
     pub places: Places,
     /// nginx's handler of `X-Accel-Redirect`, which ours stands before.

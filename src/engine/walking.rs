@@ -217,7 +217,9 @@ impl Walking {
     /// The walk of a request, while nginx has not cleared the request's contexts.
     pub fn of<'a>(request: Request) -> Option<&'a mut Walking> {
         let ctx = request.ctx(crate::module());
-        // SAFETY: begin() put it there; one thread, and callbacks do not nest while they hold it.
+        // SAFETY: begin() put it there, and a worker has one thread. A callback that holds the walk may
+        // call nginx, which may call another that looks at it (a variable in proxy_set_header): that one
+        // only reads, and what the outer one has written by then.
         unsafe { ctx.cast::<Walking>().as_mut() }
     }
 

@@ -8,7 +8,7 @@ use nginx_sys::{
 
 use super::servers_of;
 use crate::conf::MainConf;
-use crate::nginx::{bytes, callback, Conf, ConfResult, Refused, SrvConf, Text};
+use crate::nginx::{bytes, callback, Conf, ConfResult, Place, Refused, SrvConf, Text};
 
 /// `add_upstream NAME [backup] [weight=N];`
 ///
@@ -64,13 +64,12 @@ fn add(conf: Conf) -> ConfResult {
         return conf.refuse(format_args!("upstream \"{}\" not found", Text(name)));
     };
 
-    let knows_backup = host.fields().flags & NGX_HTTP_UPSTREAM_BACKUP as usize != 0;
-    if backup && !knows_backup {
+    if backup && !knows_backup(host) {
         return conf.refuse(format_args!(
             "balancing method does not support parameter \"backup\""
         ));
     }
-    let mut unused = false;
+    let mut backups = false;
     for mut server in servers_of(source) {
         if let Some(factor) = factor {
             server.weight = match server.weight.checked_mul(factor) {
@@ -95,15 +94,56 @@ fn add(conf: Conf) -> ConfResult {
         if backup {
             server.set_backup(1);
         }
-        unused |= server.backup() != 0 && !knows_backup;
+        backups |= server.backup() != 0;
         push(host, server)?;
     }
-    if unused {
-        conf.warn(format_args!(
-            "backup servers of upstream \"{}\" are not used by the balancing method of upstream \"{}\"",
-            Text(name),
-            Text(host.name())
-        ));
+    if backups {
+        main.added_backups.push(AddedBackups {
+            host,
+            source,
+            asked: backup,
+            place: conf.place(),
+        });
+    }
+    Ok(())
+}
+
+/// Whether the balancing method, as far as it is read, knows backup servers.
+fn knows_backup(host: SrvConf) -> bool {
+    host.fields().flags & NGX_HTTP_UPSTREAM_BACKUP as usize != 0
+}
+
+/// An `add_upstream` that gave its host backup servers.
+pub struct AddedBackups {
+    host: SrvConf,
+    source: SrvConf,
+    /// By the word `backup`; else they are such in the source.
+    asked: bool,
+    place: Place,
+}
+
+/// Once all is read: a balancing method may stand below `add_upstream`, and not every one knows
+/// backup servers.
+pub fn check_backups(conf: Conf, main: &MainConf) -> ConfResult {
+    for added in &main.added_backups {
+        if knows_backup(added.host) {
+            continue;
+        }
+        if added.asked {
+            return conf.refuse_at(
+                added.place,
+                format_args!("balancing method does not support parameter \"backup\""),
+            );
+        }
+        conf.warn_at(
+            added.place,
+            format_args!(
+                "backup servers of upstream \"{}\" are not used \
+                 by the balancing method of upstream \"{}\"",
+                Text(added.source.name()),
+                Text(added.host.name())
+            ),
+        );
     }
     Ok(())
 }

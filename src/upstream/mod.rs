@@ -8,7 +8,7 @@ mod modules;
 mod reach;
 mod singlets;
 
-pub use add::cmd_add_upstream;
+pub use add::{check_backups, cmd_add_upstream, AddedBackups};
 pub use extend::cmd_extend_single_peers;
 pub use reach::make_reachable;
 pub use singlets::cmd_combine_server_singlets;
