@@ -113,8 +113,8 @@ test-crossplane: ## contrib/crossplane against contrib/directives.json, and cros
 bench: build ## instructions and system calls against plain nginx; BENCH=--check fails if they got worse
 	@$(with_nginx) tools/bench.sh "$$NGINX_SOURCE_DIR" $(MODULE) $(BENCH)
 
-check-asan: ## t/*.t on nginx and the module under AddressSanitizer; T=FILES
-	@tools/asan.sh $(filter-out t/stand-in/%,$(T))
+check-asan: ## t/*.t and hostile configurations under AddressSanitizer; T=FILES for these only
+	@tools/asan.sh $(if $(filter file,$(origin T)),,$(T))
 
 install: $(if $(wildcard $(MODULE)),,build) ## put the module where that nginx looks for modules (DESTDIR=)
 	@$(with_nginx) install -D -m 644 $(MODULE) \

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Looks for memory errors: builds nginx and the module with clang's AddressSanitizer and runs t/*.t
-# with them. Any report, crash or [alert] fails.
+# and hostile configurations (tests/hostile_conf.rs) with them. Any report, crash or [alert] fails.
 #
 #   tools/asan.sh build      only build; prints nginx=PATH and module=PATH
-#   tools/asan.sh [FILE...]  build, then prove FILES (default: t/*.t)
+#   tools/asan.sh [FILE...]  build, then prove FILES (default: t/*.t and the configurations)
 #
 # Needs clang with its compiler-rt and NGINX_SOURCE_DIR, the sources of an nginx (tools/nginx.sh
 # vendored makes and prints one); without it that script is called. All is built in target/asan,
@@ -92,7 +92,8 @@ build() {
 }
 
 run() {
-  local lib=() failed=0
+  local lib=() failed=0 hostile=$1
+  shift
   perl -MTest::Nginx::Socket -e1 2>/dev/null || lib=(-It/lib)
   rm -rf "$reports"
   mkdir -p "$reports"
@@ -102,6 +103,11 @@ run() {
   ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/report \
     TEST_NGINX_BINARY=$nginx TEST_NGINX_LOAD_MODULES=$module \
     prove "${lib[@]}" "$@" || failed=1
+  if [ "$hostile" = yes ]; then
+    ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/report \
+      TEST_NGINX_BINARY=$nginx TEST_NGINX_LOAD_MODULES=$module \
+      cargo test --quiet --locked --test hostile_conf || failed=1
+  fi
   if [ -n "$(ls -A "$reports")" ]; then
     cat "$reports"/* >&2
     die "AddressSanitizer has found something, see $reports"
@@ -115,9 +121,11 @@ if [ "${1-}" = build ]; then
   printf 'nginx=%s\nmodule=%s\n' "$nginx" "$module"
   exit
 fi
+hostile=no
 if [ $# -eq 0 ]; then
+  hostile=yes
   # Without t/stand-in/*.t: those send signals to see whether a crash is noticed.
   cd "$top"
   set -- t/*.t
 fi
-run "$@"
+run "$hostile" "$@"
