@@ -12,6 +12,10 @@
 #   200                            the status
 #   X-Visited: a -> b              headers that the answer has; "Name:" alone: it has none such
 #   | body                         the body; none of these lines: it is empty
+#
+# "sleep SECONDS" in front of a request waits. An example that needs more than requests has a script
+# `test.sh NGINX DIR PORTS` (see example_prefix and free_ports), which starts nginx by itself and
+# prints a line for each thing that is checked.
 set -eu
 
 nginx=${1:?usage: test-examples.sh NGINX MODULE [EXAMPLE...]}
@@ -85,6 +89,7 @@ run_expect() {
     case $line in
       '#'*) ;;
       '') finish_request ;;
+      'sleep '*) sleep "${line#sleep }" ;;
       '| '*) body+="${body:+$'\n'}${line#| }" ;;
       *)
         if [ -z "$request" ]; then request=$line
@@ -110,8 +115,19 @@ finish_request() {
   request='' status='' headers='' body=''
 }
 
+# at_least VERSION: nginx is that or newer.
+at_least() {
+  local version
+  version=$("$nginx" -v 2>&1 | sed 's|.*/\([0-9.]*\).*|\1|')
+  [ "$(printf '%s\n' "$1" "$version" | sort -V | head -n 1)" = "$1" ]
+}
+
 run() { # NAME
   local name=$1 dir=$root/$1 example=$top/examples/$1 ports
+  if grep -q ' resolve;' "$example/nginx.conf" && ! at_least 1.27.3; then
+    echo "ok - $name # skip nginx before 1.27.3 resolves no servers at run time"
+    return
+  fi
   mkdir "$dir"
   example_prefix "$dir" "$example/nginx.conf" "$module"
   # What -t says is for whoever reads it when it fails.
@@ -121,10 +137,14 @@ run() { # NAME
   fi
   if grep -q '\[warn\]' "$dir/log"; then failed "$name: nginx -t warns" "$dir/log"; fi
   echo "ok - $name: nginx -t"
-  if [ -f "$example/expect" ]; then
+  if [ -f "$example/expect" ] || [ -f "$example/test.sh" ]; then
     ports=$(free_ports)
-    sed -i "s/127\.0\.0\.1:1808\([0-9]\)/127.0.0.1:$ports\1/g" "$dir/nginx.conf"
-    if start "$dir" "$ports"; then
+    sed -i "s/:1808\([0-9]\)/:$ports\1/g" "$dir/nginx.conf"
+    if [ -f "$example/test.sh" ]; then
+      timeout --foreground 90 "$example/test.sh" "$nginx" "$dir" "$ports" >"$dir/out" 2>"$dir/log" ||
+        failed "$name: test.sh" "$dir/log"
+      sed "s/^\(not \)\?ok - /&$name: /" "$dir/out"
+    elif start "$dir" "$ports"; then
       run_expect "$name" "$dir" "$ports" "$example/expect"
     else
       failed "$name: nginx starts" "$dir/logs/error.log"
