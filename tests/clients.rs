@@ -11,9 +11,12 @@
 
 mod support;
 
+use std::fs;
 use std::io::Read;
 
-use support::nginx::descriptors;
+use support::backend::hash;
+use support::http2::{together, Answer, Request};
+use support::nginx::{at_least, descriptors, free_port};
 use support::{
     answer, eventually, noise, sleep, Act, Address, Backend, Client, Dead, Full, Nginx, Setup,
     FAILURES, KEEPALIVE,
@@ -302,4 +305,94 @@ fn an_answer_that_its_upstream_cuts_is_cut_for_the_client() {
     );
     let line = &nginx.log(1)[0];
     assert_eq!(&line["path"], "u1 -> u2", "no failure, no other try");
+}
+
+/// How many streams one connection of HTTP/2 has at once in the tests below.
+const STREAMS: usize = 16;
+
+/// An nginx that speaks HTTP/2 without TLS.
+fn start_http2(setup: Setup) -> Nginx {
+    if at_least([1, 25, 1]) {
+        setup.server("http2 on;").start()
+    } else {
+        setup.listen("http2").start()
+    }
+}
+
+/// Asks for `/0`, `/1` and so on, all at once over one connection; the answers in that order.
+fn streams(nginx: &Nginx, method: &'static str, body: impl Fn(usize) -> Vec<u8>) -> Vec<Answer> {
+    let requests: Vec<_> = (0..STREAMS)
+        .map(|i| Request {
+            method,
+            path: format!("/{i}"),
+            body: body(i),
+        })
+        .collect();
+    together(nginx.port(), &requests).expect("whole answers")
+}
+
+/// All streams were in the first upstream together, then in the second one.
+fn all_failed_over(nginx: &Nginx, u1: &Backend) {
+    assert_eq!((u1.count(), u1.most_running()), (STREAMS, STREAMS));
+    let lines = nginx.log(STREAMS);
+    assert_eq!(lines.len(), STREAMS);
+    for line in lines {
+        assert_eq!((&line["status"], &line["path"]), ("200", "u1 -> u2"));
+    }
+}
+
+#[test]
+fn streams_of_one_connection_fail_over_at_once() {
+    for buffering in ["", "proxy_buffering off;"] {
+        let u1 = Backend::new("u1", answer(503).after(1000));
+        let port = free_port();
+        let setup = Setup::new()
+            .upstream("u1", &u1)
+            .http(&format!(
+                "upstream u2 {{ server 127.0.0.1:{port}; }}\n\
+                 server {{ listen 127.0.0.1:{port}; access_log off; root <dir>/html; }}\n"
+            ))
+            .upstrand_with(
+                &format!("upstream ~^u; order per_request; {FAILURES}"),
+                buffering,
+            );
+        // Long enough that the streams take turns in sending frames.
+        let want = |i: usize| noise(100_000 + 1000 * i)[i..].to_vec();
+        for i in 0..STREAMS {
+            fs::write(setup.dir().join(format!("html/{i}")), want(i)).expect("a file");
+        }
+        let nginx = start_http2(setup);
+        let got = streams(&nginx, "GET", |_| Vec::new());
+        for (i, (status, body)) in got.iter().enumerate() {
+            assert_eq!(*status, 200, "stream {i}, {buffering}");
+            assert!(*body == want(i), "other bytes in stream {i}, {buffering}");
+        }
+        all_failed_over(&nginx, &u1);
+    }
+}
+
+#[test]
+fn streams_of_one_connection_take_each_its_own_body_to_the_next_upstream() {
+    // In memory, and in a temporary file.
+    for size in ["16k", "1k"] {
+        let u1 = Backend::new("u1", answer(503).after(1000));
+        let u2 = Backend::new("u2", Act::Echo);
+        let nginx = start_http2(two_with(
+            &u1,
+            &u2,
+            &format!("client_body_buffer_size {size};"),
+        ));
+        let body = |i: usize| noise(2000 + 100 * i)[i..].to_vec();
+        let got = streams(&nginx, "PUT", body);
+        for (i, (status, text)) in got.iter().enumerate() {
+            let (len, hash) = (body(i).len(), hash(&body(i)));
+            let want = format!("PUT /{i} {len} {hash:016x}\n");
+            let text = String::from_utf8_lossy(text);
+            assert_eq!(*status, 200, "{size}");
+            assert!(text.starts_with(&want), "{size}: not {want}{text}");
+        }
+        let files = nginx.logged("a client request body is buffered to a temporary file");
+        assert_eq!(files > 0, size == "1k", "{files} files");
+        all_failed_over(&nginx, &u1);
+    }
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The builds by nginx's own configure (files `config` and `config.make`), dynamic and static: each
-# must run the demo as the build by cargo does. Needs the NGINX_* variables of tools/nginx.sh.
+# must run the demo as the build by cargo does. And the build by cargo must refuse an nginx that is
+# too old. Needs the NGINX_* variables of tools/nginx.sh.
 #
 #   tools/test-build.sh DIR      DIR keeps what was built, for the next time
 set -eu
@@ -54,5 +55,28 @@ if [ -f "$NGINX_SOURCE_DIR/src/core/nginx.c" ]; then
   check static --add-module binary "$dir/static/objs/nginx"
 else
   echo "ok - --add-module # skip no sources of nginx"
+fi
+
+# The headers at hand, but they say that they are of 1.21.6. Cargo has a directory of its own for
+# them, so that no other build starts anew.
+old=$dir/old
+rm -rf "$old"
+mkdir -p "$old"
+cp -RL "$NGINX_SOURCE_DIR/src" "$old/src"
+ln -s "$(realpath "$NGINX_BUILD_DIR")" "$old/$(basename "$NGINX_BUILD_DIR")"
+chmod -R u+w "$old/src"
+sed -i -e 's/^\(#define nginx_version  *\).*/\11021006/' \
+  -e 's/^\(#define NGINX_VERSION  *\).*/\1"1.21.6"/' "$old/src/core/nginx.h"
+what="nginx 1.21.6 is refused in one line"
+if env -u MAKEFLAGS -u MAKELEVEL NGINX_SOURCE_DIR="$old" CARGO_TARGET_DIR="$dir/old-target" \
+  cargo check --locked --lib --manifest-path "$top/Cargo.toml" >"$dir/old.log" 2>&1; then
+  echo "not ok - $what: it was built"
+  result=1
+elif [ "$(grep -c '^warning: .*1\.21\.6 is too old: this module needs nginx 1\.22\.0 or later$' "$dir/old.log")" = 1 ]; then
+  echo "ok - $what"
+else
+  echo "not ok - $what"
+  tail -n 30 "$dir/old.log" >&2
+  result=1
 fi
 exit "$result"

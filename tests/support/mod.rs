@@ -7,6 +7,7 @@
 pub mod backend;
 pub mod client;
 pub mod dns;
+pub mod http2;
 pub mod nginx;
 pub mod sockets;
 
