@@ -14,7 +14,7 @@ fn main() {
         .unwrap_or_default();
     if version < OLDEST {
         println!(
-            "cargo:warning=nginx {} is too old: this module needs nginx 1.22.0 or later",
+            "cargo:warning={} is too old: this module needs nginx 1.22.0 or later",
             var("DEP_NGINX_VERSION")
         );
         exit(1);
