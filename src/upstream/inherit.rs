@@ -98,7 +98,10 @@ fn keepalive_words(conf: Conf, uscf: SrvConf) -> Option<[usize; 10]> {
 
 /// Gives the singlet its host's keepalive settings, by running its directives.
 fn take_keepalive(conf: Conf, uscf: SrvConf, host: SrvConf) -> ConfResult {
-    let Some([connections, ..]) = keepalive_words(conf, host) else {
+    let words = (keepalive_words(conf, uscf), keepalive_words(conf, host));
+    // From nginx 1.29.7 on the number is unset until the block says one, 0 included: an upstream
+    // without a word keeps connections then, too.
+    let (Some([unset, ..]), Some([connections, .., local])) = words else {
         return Ok(());
     };
     let Some(module) = modules::find(conf, KEEPALIVE) else {
@@ -119,15 +122,13 @@ fn take_keepalive(conf: Conf, uscf: SrvConf, host: SrvConf) -> ConfResult {
             }
         }
     }
-    if connections > 0 {
+    if connections != unset {
         let connections = connections.to_string();
-        run(
-            conf,
-            uscf,
-            KEEPALIVE,
-            "keepalive",
-            &[connections.as_bytes()],
-        )?;
+        let mut words = vec![connections.as_bytes()];
+        if unset != 0 && local == 1 {
+            words.push(b"local");
+        }
+        run(conf, uscf, KEEPALIVE, "keepalive", &words)?;
     }
     Ok(())
 }
