@@ -24,7 +24,7 @@ with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set 
 
 .PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-faults test-t \
     test-install test-build test-examples rpm deb test-packages test-rpm test-deb test-container \
-    test-crossplane bench check-asan install deps test-deps clean help
+    test-crossplane test-matrix bench soak check-asan install deps test-deps clean help
 .NOTPARALLEL:
 
 build: ## build nginx (NGINX=vendored|debian) and the module, in release
@@ -112,6 +112,13 @@ test-crossplane: ## contrib/crossplane against contrib/directives.json, and cros
 
 bench: build ## instructions and system calls against plain nginx; BENCH=--check fails if they got worse
 	@$(with_nginx) tools/bench.sh "$$NGINX_SOURCE_DIR" $(MODULE) $(BENCH)
+
+soak: build ## everything fails at random under reloads and kills for SOAK_SECONDS (120)
+	@$(with_nginx) TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
+	    cargo test --locked --test soak -- --ignored --nocapture
+
+test-matrix: ## t/ and tests/ on the nginx of Debian 12, 13, testing, and the vendored one; MATRIX=NGINX...
+	@tools/matrix.sh $(MATRIX)
 
 check-asan: ## t/*.t and hostile configurations under AddressSanitizer; T=FILES for these only
 	@tools/asan.sh $(if $(filter file,$(origin T)),,$(T))
