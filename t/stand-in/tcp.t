@@ -15,6 +15,9 @@ my $block = <<"EOC";
 --- config
 location /t {
     proxy_pass http://127.0.0.1:$port;
+    proxy_http_version 1.0;
+    proxy_set_header Host \$proxy_host;
+    proxy_set_header Connection close;
     proxy_read_timeout 1s;
 }
 --- tcp_listen: $port
