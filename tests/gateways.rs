@@ -1032,13 +1032,16 @@ fn grpc_connections_are_kept_after_failed_answers() {
         let second = grpc_server("second", setup.dir(), false);
         let counters = [Counter::before(&first), Counter::before(&second)];
         let nginx = grpc(setup, &counters[0], &counters[1], ALL, "");
-        for _ in 0..6 {
+        // Where frames of the connection itself come late nginx keeps none, also without us: on a busy
+        // machine it may be the case a few times.
+        let kept = (1..=30).any(|calls| {
             let unary = call(&nginx, "unary", &[2000]);
             unary.is_answered_by(&second, "second", "unary");
-        }
-        // Where frames of the connection itself come late nginx keeps none, also without us.
-        let [first, second] = [0, 1].map(|i: usize| counters[i].connections.load(Relaxed));
-        assert!(first <= 3 && second <= 3, "{first}, {second} connections");
+            counters
+                .iter()
+                .all(|counter| counter.connections.load(Relaxed) < calls)
+        });
+        assert!(kept, "each call had a connection of its own");
     });
 }
 
