@@ -1033,15 +1033,17 @@ fn grpc_connections_are_kept_after_failed_answers() {
         let counters = [Counter::before(&first), Counter::before(&second)];
         let nginx = grpc(setup, &counters[0], &counters[1], ALL, "");
         // Where frames of the connection itself come late nginx keeps none, also without us: on a busy
-        // machine it may be the case a few times.
+        // machine it takes more calls until half of them found one.
         let kept = (1..=30).any(|calls| {
             let unary = call(&nginx, "unary", &[2000]);
             unary.is_answered_by(&second, "second", "unary");
-            counters
-                .iter()
-                .all(|counter| counter.connections.load(Relaxed) < calls)
+            let is_half = |counter: &Counter| counter.connections.load(Relaxed) <= calls / 2;
+            calls >= 6 && counters.iter().all(is_half)
         });
-        assert!(kept, "each call had a connection of its own");
+        assert!(
+            kept,
+            "more than half of the calls had a connection of their own"
+        );
     });
 }
 
