@@ -290,7 +290,7 @@ upstrand a {
 === TEST 13: a zone just large enough for its upstrand is taken
 --- http eval
 CORE::join '', map({ sprintf "upstream a_long_one_%04d { server 127.0.0.1:1; }\n", $_ } 1 .. 300),
-         "upstrand a {\n    upstream u1;\n    zone z 48k;\n",
+         "upstrand a {\n    upstream u1;\n    zone z 124k;\n",
          "    upstream ~^a_long backup blacklist_interval=1s;\n}\n"
 --- paths
 200 u1
@@ -302,11 +302,11 @@ CORE::join '', map({ sprintf "upstream a_long_one_%04d { server 127.0.0.1:1; }\n
 === TEST 14: a zone a page smaller is refused with the size that it needs
 --- http eval
 CORE::join '', map({ sprintf "upstream a_long_one_%04d { server 127.0.0.1:1; }\n", $_ } 1 .. 300),
-         "upstrand a {\n    upstream u1;\n    zone z 44k;\n",
+         "upstrand a {\n    upstream u1;\n    zone z 120k;\n",
          "    upstream ~^a_long backup blacklist_interval=1s;\n}\n"
 --- must_die
 --- emerg
-http.conf:303: zone "z" is too small: its upstrands need 48k
+http.conf:303: zone "z" is too small: its upstrands need 124k
 --- skip_eval
 2: use POSIX (); POSIX::sysconf(POSIX::_SC_PAGESIZE()) != 4096
 
@@ -315,7 +315,7 @@ http.conf:303: zone "z" is too small: its upstrands need 48k
 === TEST 15: a zone that is large enough for each of its upstrands, but not for all, is refused
 --- http eval
 CORE::join '', map({ sprintf "upstream a_long_one_%04d { server 127.0.0.1:1; }\n", $_ } 1 .. 300),
-         "upstrand a { upstream ~^a_long; zone z 48k; }\n",
+         "upstrand a { upstream ~^a_long; zone z 124k; }\n",
          "upstrand b { upstream ~^a_long; zone z; }\n"
 --- must_die
 --- emerg
@@ -329,7 +329,7 @@ http.conf:301: zone "z" is too small: its upstrands need ...k
 --- http eval
 CORE::join '', map({ sprintf "upstream a_long_one_%04d { server 127.0.0.1:1; }\n", $_ } 1 .. 300),
          "upstrand a { upstream ~^a_long; zone z; }\n",
-         "upstrand b { upstream ~^a_long; zone z 48k; }\n"
+         "upstrand b { upstream ~^a_long; zone z 124k; }\n"
 --- must_die
 --- emerg
 http.conf:302: zone "z" is too small: its upstrands need ...k

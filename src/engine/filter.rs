@@ -6,10 +6,10 @@ use nginx_sys::{
     ngx_http_output_header_filter_pt, ngx_http_request_t, ngx_http_top_header_filter, ngx_int_t,
     NGX_HTTP_INTERNAL_SERVER_ERROR,
 };
-use walk::{Answer, Reason};
+use walk::{Answer, Cause, Reason};
 
 use super::walking::{Phase, Then, Walking};
-use super::{body, deadline, intercept, reentry};
+use super::{body, counts, deadline, intercept, reentry};
 use crate::nginx::{self, fault, guard_or, Request, Upstream, ERROR};
 
 /// The filter below ours. nginx builds the chain anew for each configuration, in the same order.
@@ -98,27 +98,50 @@ fn arrived(walking: &mut Walking) -> Next {
     };
 
     let failed = walking.upstrand().failures.matches(answer);
-    if kind.running && !kind.cached {
-        remember(walking, answer, failed);
+    let was_cut = walking.expired && answer == CUT;
+    let cause = if was_cut {
+        Reason::Deadline
+    } else {
+        answer.reason()
+    };
+    let was_asked = kind.running && !kind.cached && !walking.nobody;
+    if was_asked {
+        remember(walking, failed.then_some(cause));
     }
     if failed && kind.alive {
         // A listed status is never stored, be the answer the final one.
         upstream.fields_mut().set_cacheable(0);
         upstream.fields_mut().set_store(0);
     }
-    let reason = match verdict(walking, upstream, answer, failed) {
+    let verdict = verdict(walking, upstream, was_cut, failed);
+    let reason = match &verdict {
+        Ok(_) => answer.reason(),
+        Err(reason) => *reason,
+    };
+    if was_asked {
+        counts::answered(
+            walking,
+            reason,
+            answer,
+            (failed || was_cut).then_some(cause),
+        );
+    }
+    let totals = walking.state().totals;
+    match verdict {
         Ok(next) => {
-            walking.record(answer.reason());
+            totals.count_failover();
+            walking.record(reason);
             walking.then = Some(Then::Try(next));
             walking.unbuffered = request.is_unbuffered();
             walking.resend = walking.unbuffered && body::was_sent(walking, upstream);
             return Next::Left(reentry::leave(walking, upstream, kind));
         }
-        Err(reason) => reason,
-    };
+        Err(_) => totals.count_end(reason),
+    }
 
     end(walking, reason);
     if let Some(uri) = intercept::uri(walking, answer) {
+        totals.count_interception();
         walking.then = Some(Then::Intercept(uri));
         return Next::Left(reentry::leave(walking, upstream, kind));
     }
@@ -158,21 +181,22 @@ fn remembered_by_cache(_request: Request, _upstream: Upstream) -> bool {
     false
 }
 
-/// Sets or ends the member's mark.
+/// Ends the member's mark after a good answer, sets it after a failure.
 #[inline]
-fn remember(walking: &mut Walking, answer: Answer, failed: bool) {
+fn remember(walking: &mut Walking, failure: Option<Reason>) {
     let now = nginx::now();
     let took = now.saturating_sub(walking.asked);
     let plan = &walking.upstrand().plan;
-    let interval = plan.interval(walking.member);
-    if interval > 0 {
-        if !failed {
-            walking
-                .state()
-                .clear(walking.member, interval, walking.asked);
-        } else if !walking.expired || answer != CUT || is_to_blame(walking, took) {
-            let until = now.saturating_add(interval);
-            walking.state().mark(plan, walking.member, until);
+    match failure {
+        None => walking.state().clear(walking.member, now, walking.asked),
+        Some(cause) => {
+            let interval = plan.interval(walking.member);
+            let blamed = cause != Reason::Deadline || is_to_blame(walking, took);
+            if interval > 0 && blamed {
+                let until = now.saturating_add(interval);
+                let state = walking.state();
+                state.mark(plan, walking.member, Cause::Failure(cause), now, until);
+            }
         }
     }
     walking.longest = walking.longest.max(took);
@@ -191,12 +215,12 @@ const CUT: Answer = Answer::Made(504);
 fn verdict(
     walking: &mut Walking,
     upstream: Upstream,
-    answer: Answer,
+    was_cut: bool,
     failed: bool,
 ) -> Result<walk::Try, Reason> {
     let request = walking.request;
     let upstrand = walking.upstrand();
-    if walking.expired && answer == CUT {
+    if was_cut {
         return Err(Reason::Deadline);
     }
     if !failed {

@@ -11,6 +11,7 @@
 mod accel;
 mod body;
 mod clones;
+mod counts;
 mod deadline;
 mod derived;
 mod drain;

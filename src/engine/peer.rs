@@ -5,7 +5,7 @@ use core::ptr;
 
 use nginx_sys::{
     ngx_event_t, ngx_http_request_t, ngx_http_upstream_conf_t, ngx_http_upstream_srv_conf_t,
-    ngx_int_t, ngx_list_t, ngx_table_elt_t, NGX_HTTP_BAD_GATEWAY,
+    ngx_int_t, ngx_list_t, ngx_peer_connection_t, ngx_table_elt_t, NGX_BUSY, NGX_HTTP_BAD_GATEWAY,
 };
 use walk::Answer;
 
@@ -82,7 +82,18 @@ fn run(walking: &mut Walking) -> Option<()> {
     reuse_buffer(walking, upstream)?;
     keep_own_error_body(request, upstream)?;
     body::resume_unbuffered(walking, upstream)?;
+    if walking.nobody {
+        upstream.fields_mut().peer.get = Some(no_live_server);
+    }
     deadline::arm(walking)
+}
+
+/// `peer.get` of a try that is to fail: nginx then logs that there are no live upstreams.
+unsafe extern "C" fn no_live_server(
+    _pc: *mut ngx_peer_connection_t,
+    _data: *mut c_void,
+) -> ngx_int_t {
+    NGX_BUSY as ngx_int_t
 }
 
 /// Gives the try the header buffer of the one before, prepared as `ngx_http_upstream_reinit()` does

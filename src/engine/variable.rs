@@ -2,13 +2,13 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use nginx_sys::{ngx_http_request_t, ngx_int_t, ngx_str_t, ngx_variable_value_t};
-use walk::Walk;
+use nginx_sys::{ngx_http_request_t, ngx_int_t, ngx_str_t, ngx_variable_value_t, NGX_LOG_ERR};
+use walk::{Try, Walk};
 
 use super::walking::{Phase, Walking};
 use super::{clones, shortcut, subrequest};
 use crate::conf::{LocConf, MainConf, Source, Upstrand};
-use crate::nginx::{self, bytes, callback, fault, Request, Value, ERROR, OK};
+use crate::nginx::{self, bytes, callback, fault, Request, Text, Value, ERROR, OK};
 
 /// How often a variable whose value follows the walk was evaluated: what was made from one must
 /// not be cached. A worker has one thread.
@@ -130,7 +130,7 @@ fn host(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_st
         }
     }
     let state = upstrand.memory.state();
-    let member = Walk::preview(&upstrand.plan, &state, nginx::now(), nginx::random)?;
+    let member = Walk::preview(&upstrand.plan, &state, nginx::now(), nginx::random).unwrap_or(0);
     Some(upstrand.members.get(member)?.uscf.fields().host)
 }
 
@@ -142,13 +142,27 @@ fn begin(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_s
             walking.pinned = origin.pinned;
             walking.walk.start_at(&upstrand.plan, origin.member)
         }
-        None => walking.next(),
+        None => walking.next().or_else(|| all_drain(walking)),
     };
     walking.start_try(first?)?;
+    walking.state().totals.count_walk();
     // No error_page for a failed answer, nor for the final one.
     request.set_error_page(true);
     subrequest::hold_owner(walking);
     Some(ask(walking))
+}
+
+/// The try that stands for none: the request fails as nginx has it fail when no server is live.
+fn all_drain(walking: &mut Walking) -> Option<Try> {
+    ngx::ngx_log_error!(
+        NGX_LOG_ERR,
+        walking.request.log(),
+        "all upstreams in upstrand \"{}\" are draining",
+        Text(walking.upstrand().name_bytes())
+    );
+    walking.nobody = true;
+    let plan = &walking.upstrand().plan;
+    walking.walk.start_at(plan, 0)
 }
 
 /// The upstream of the try at hand; nginx is about to look for it if the try has yet to run.

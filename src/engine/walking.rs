@@ -13,7 +13,7 @@ use walk::{Reason, State, Try, Walk};
 use super::body::Kept;
 use super::deadline::Timer;
 use super::saved::Saved;
-use super::{deadline, subrequest};
+use super::{counts, deadline, subrequest};
 use crate::conf::{Member, Upstrand};
 use crate::nginx::{self, guard, CacheStatus, Request, Text};
 
@@ -97,6 +97,8 @@ pub struct Walking {
     pub probe: bool,
     /// The request is a slice: it stays with its parent's upstream.
     pub pinned: bool,
+    /// All upstreams are draining: the try fails as if its upstream had no live server.
+    pub nobody: bool,
     tries: ngx_array_t,
     /// Where the first tries are kept.
     first_tries: [MaybeUninit<TryRecord>; INLINE],
@@ -158,6 +160,7 @@ impl Walking {
             member: 0,
             probe: false,
             pinned: false,
+            nobody: false,
             tries: ngx_array_t {
                 elts: ptr::null_mut(),
                 nelts: 0,
@@ -361,13 +364,17 @@ impl Walking {
             if self.probe {
                 // Nobody was asked: the next request may.
                 let plan = &self.upstrand().plan;
-                self.state().mark(plan, self.member, nginx::now());
+                self.state()
+                    .give_back_probe(plan, self.member, nginx::now());
             }
             self.tries.nelts = self.tries.nelts.saturating_sub(1);
             if let Some(last) = self.last_try() {
                 self.member = last.member as usize;
             }
         } else {
+            if !self.nobody {
+                counts::unanswered(self, reason);
+            }
             self.record(reason);
         }
         self.end();

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 use std::collections::HashMap;
 
-use walk::{member_words, MemberState, TierState};
+use walk::{member_words, MemberCounts, MemberState, TierState, UpstrandCounts};
 
 use super::Parts;
 use crate::conf::Upstrand;
@@ -16,7 +16,7 @@ use crate::nginx::bytes;
 
 const MAGIC: u64 = u64::from_be_bytes(*b"upstrand");
 /// To be raised whenever the layout changes.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 const WORD: usize = 8;
 const HEADER: usize = 4 * WORD;
@@ -52,10 +52,13 @@ impl Block<'_> {
 }
 
 fn state_size(tiers: usize, members: usize) -> usize {
-    tiers
-        .saturating_mul(size_of::<TierState>())
-        .saturating_add(members.saturating_mul(size_of::<MemberState>()))
-        .saturating_add(member_words(members).saturating_mul(WORD))
+    const MEMBER: usize = size_of::<MemberState>() + size_of::<MemberCounts>();
+    // A bit for the mark, one for draining.
+    const BITS: usize = 2 * WORD;
+    size_of::<UpstrandCounts>()
+        .saturating_add(tiers.saturating_mul(size_of::<TierState>()))
+        .saturating_add(members.saturating_mul(MEMBER))
+        .saturating_add(member_words(members).saturating_mul(BITS))
 }
 
 fn name_size(len: usize) -> usize {
@@ -125,36 +128,41 @@ impl Writer {
     unsafe fn state(&mut self, tier_count: usize, member_count: usize) -> Parts {
         // SAFETY: as the caller says.
         unsafe {
-            let tiers = self.0.cast::<TierState>();
+            let totals = self.0.cast::<UpstrandCounts>();
+            let tiers = totals.add(1).cast::<TierState>();
             let members = tiers.add(tier_count).cast::<MemberState>();
-            let marked = members.add(member_count).cast::<AtomicU64>();
+            let counts = members.add(member_count).cast::<MemberCounts>();
+            let marked = counts.add(member_count).cast::<AtomicU64>();
+            let draining = marked.add(member_words(member_count));
             self.0 = self.0.add(state_size(tier_count, member_count));
             Parts {
                 tiers,
                 tier_count,
                 members,
                 member_count,
+                counts,
+                totals,
                 marked,
+                draining,
             }
         }
     }
 }
 
-/// Takes over turns and marks of the same upstrand from an older zone. False if it has none.
+/// Takes over what an older zone knows of the same upstrand. False if that is nothing.
 pub fn take_over(old: (NonNull<u8>, usize), block: &Block<'_>, upstrand: &Upstrand) -> bool {
     let Some(found) = Reader::new(old).and_then(|mut reader| reader.find(block.name)) else {
         return false;
     };
     let state = upstrand.memory.state();
-    for (tier, old) in state.tiers.iter().zip(found.tiers()) {
+    let old = found.state();
+    for (tier, old) in state.tiers.iter().zip(old.tiers) {
         tier.set_turn(old.turn());
     }
+    state.totals.take_over(old.totals);
     for (n, name) in block.members.iter().enumerate() {
-        let Some(until) = found.mark(name) else {
-            continue;
-        };
-        if upstrand.plan.interval(n) > 0 {
-            state.mark(&upstrand.plan, n, until);
+        if let Some(old_n) = found.members.get(*name) {
+            state.take_over(&upstrand.plan, n, &old, *old_n);
         }
     }
     true
@@ -177,31 +185,7 @@ impl Found {
     fn state(&self) -> walk::State<'_> {
         // SAFETY: the reader checked that the state lies within the zone, which the running
         // configuration keeps mapped.
-        unsafe {
-            walk::State {
-                tiers: core::slice::from_raw_parts(
-                    self.parts.tiers.as_ptr(),
-                    self.parts.tier_count,
-                ),
-                members: core::slice::from_raw_parts(
-                    self.parts.members.as_ptr(),
-                    self.parts.member_count,
-                ),
-                marked: core::slice::from_raw_parts(
-                    self.parts.marked.as_ptr(),
-                    member_words(self.parts.member_count),
-                ),
-            }
-        }
-    }
-
-    fn tiers(&self) -> &[TierState] {
-        self.state().tiers
-    }
-
-    fn mark(&self, name: &[u8]) -> Option<u64> {
-        let n = *self.members.get(name)?;
-        self.state().is_marked(n).then(|| self.state().until(n))
+        unsafe { self.parts.state() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where upstrands keep marks and turns: in each worker's own memory, or in a zone shared by all.
+//! Where upstrands keep their state, from marks to counts: in each worker's own memory, or in a zone shared by all.
 
 mod layout;
 
@@ -11,7 +11,7 @@ use nginx_sys::{
     ngx_cycle, ngx_int_t, ngx_list_part_t, ngx_pagesize, ngx_shm_zone_t, ngx_slab_alloc,
     ngx_slab_pool_t, NGX_LOG_EMERG,
 };
-use walk::{member_words, MemberState, Plan, State, TierState};
+use walk::{member_words, MemberCounts, MemberState, Plan, State, TierState, UpstrandCounts};
 
 use crate::conf::Upstrand;
 use crate::nginx::{self, bytes, fault, guard, Place, Pool, Text, ERROR, OK};
@@ -29,7 +29,30 @@ struct Parts {
     tier_count: usize,
     members: NonNull<MemberState>,
     member_count: usize,
+    counts: NonNull<MemberCounts>,
+    totals: NonNull<UpstrandCounts>,
     marked: NonNull<AtomicU64>,
+    draining: NonNull<AtomicU64>,
+}
+
+impl Parts {
+    /// # Safety
+    ///
+    /// All parts are live, hold a state, and outlive it.
+    unsafe fn state<'a>(self) -> State<'a> {
+        let words = member_words(self.member_count);
+        // SAFETY: as the caller says; whoever else changes them does so through atomics.
+        unsafe {
+            State {
+                tiers: core::slice::from_raw_parts(self.tiers.as_ptr(), self.tier_count),
+                members: core::slice::from_raw_parts(self.members.as_ptr(), self.member_count),
+                counts: core::slice::from_raw_parts(self.counts.as_ptr(), self.member_count),
+                totals: self.totals.as_ref(),
+                marked: core::slice::from_raw_parts(self.marked.as_ptr(), words),
+                draining: core::slice::from_raw_parts(self.draining.as_ptr(), words),
+            }
+        }
+    }
 }
 
 impl Memory {
@@ -41,25 +64,18 @@ impl Memory {
             tier_count,
             members: pool.zeroed(member_count)?,
             member_count,
+            counts: pool.zeroed(member_count)?,
+            totals: pool.zeroed(1)?,
             marked: pool.zeroed(member_words(member_count))?,
+            draining: pool.zeroed(member_words(member_count))?,
         })))
     }
 
     /// The state.
     pub fn state(&self) -> State<'_> {
-        let parts = self.0.get();
         // SAFETY: all parts live as long as the configuration, in its pool or in its zone, and
-        // zeroed memory is a state. Other workers change shared ones through atomics only.
-        unsafe {
-            State {
-                tiers: core::slice::from_raw_parts(parts.tiers.as_ptr(), parts.tier_count),
-                members: core::slice::from_raw_parts(parts.members.as_ptr(), parts.member_count),
-                marked: core::slice::from_raw_parts(
-                    parts.marked.as_ptr(),
-                    member_words(parts.member_count),
-                ),
-            }
-        }
+        // zeroed memory is a state.
+        unsafe { self.0.get().state() }
     }
 
     /// Draws the turns by lot, as `start_random` has it. The salt stands for the seed that the

@@ -21,7 +21,8 @@ pub struct Walk {
     pos: usize,
     entered: bool,
     visited: u32,
-    /// All members were blacklisted when the walk began: it goes through them as if none were.
+    /// All members that do not drain were blacklisted when the walk began: it goes through them as
+    /// if none were.
     last_resort: bool,
 }
 
@@ -35,7 +36,7 @@ impl Walk {
     ///
     /// No upstream comes twice; upstreams of a lower tier come before those of a higher one; a
     /// blacklisted one is passed by, except in a walk that found all of them blacklisted when it
-    /// began.
+    /// began; a draining one always is.
     #[inline]
     pub fn next(
         &mut self,
@@ -49,7 +50,7 @@ impl Walk {
             self.enter(plan, state, tier, &mut random);
             let member = tier.first.saturating_add(self.start);
             // Nearly always the one whose turn it is can be asked.
-            if !state.is_marked(member) {
+            if !state.is_out(member) {
                 self.pos = 1;
                 self.visited = self.visited.saturating_add(1);
                 return Some(Try {
@@ -136,21 +137,18 @@ impl Walk {
             return state.usable(plan, self.tier, self.start, self.pos, now, true);
         }
         let tier = plan.tiers.get(self.tier)?;
-        if self.pos >= tier.len {
-            return None;
-        }
-        let place = self.start.saturating_add(self.pos).checked_rem(tier.len)?;
-        let member = tier.first.saturating_add(place);
+        let (member, pos) = state.undrained(tier, self.start, self.pos)?;
         Some((
             Pick {
                 member,
                 probe: false,
             },
-            self.pos,
+            pos,
         ))
     }
 
-    /// The member that a walk which began now would ask first. Changes nothing.
+    /// The member that a walk which began now would ask first; None: all are draining. Changes
+    /// nothing.
     pub fn preview(
         plan: &Plan,
         state: &State<'_>,
@@ -164,16 +162,16 @@ impl Walk {
             } else {
                 state.see_turn(index, tier.len)
             };
-            first = first.or(Some(tier.first.saturating_add(start)));
+            first = first.or(state.undrained(tier, start, 0));
             if let Some((pick, _)) = state.usable(plan, index, start, 0, now, false) {
                 return Some(pick.member);
             }
         }
-        first
+        first.map(|(member, _)| member)
     }
 }
 
-fn any_usable(plan: &Plan, state: &State<'_>, now: u64, from: usize) -> bool {
+pub(crate) fn any_usable(plan: &Plan, state: &State<'_>, now: u64, from: usize) -> bool {
     (from..plan.tiers.len()).any(|tier| state.usable(plan, tier, 0, 0, now, false).is_some())
 }
 

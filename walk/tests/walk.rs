@@ -13,23 +13,31 @@ use std::sync::atomic::AtomicU64;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use walk::{member_words, MemberState, Order, Plan, State, TierState, Try, Walk};
+use walk::{
+    explain, member_words, Cause, MemberCounts, MemberState, Order, Plan, Reason, State, TierState,
+    Try, UpstrandCounts, Walk, Why,
+};
 
 struct Memory {
     tiers: Vec<TierState>,
     members: Vec<MemberState>,
+    counts: Vec<MemberCounts>,
+    totals: UpstrandCounts,
     marked: Vec<AtomicU64>,
+    draining: Vec<AtomicU64>,
 }
 
 impl Memory {
     fn of(plan: &Plan) -> Memory {
         let members = plan.intervals.len();
+        let bits = || (0..member_words(members)).map(|_| AtomicU64::new(0));
         Memory {
             tiers: plan.tiers.iter().map(|_| TierState::default()).collect(),
             members: (0..members).map(|_| MemberState::default()).collect(),
-            marked: (0..member_words(members))
-                .map(|_| AtomicU64::new(0))
-                .collect(),
+            counts: (0..members).map(|_| MemberCounts::default()).collect(),
+            totals: UpstrandCounts::default(),
+            marked: bits().collect(),
+            draining: bits().collect(),
         }
     }
 
@@ -37,7 +45,10 @@ impl Memory {
         State {
             tiers: &self.tiers,
             members: &self.members,
+            counts: &self.counts,
+            totals: &self.totals,
             marked: &self.marked,
+            draining: &self.draining,
         }
     }
 }
@@ -55,6 +66,8 @@ fn all(plan: &Plan, memory: &Memory, now: u64) -> Vec<Try> {
     }
     tries
 }
+
+const FAILED: Cause = Cause::Failure(Reason::Http(503));
 
 fn members(tries: &[Try]) -> Vec<usize> {
     tries.iter().map(|t| t.member).collect()
@@ -128,7 +141,7 @@ fn a_random_start_is_drawn_for_each_walk() {
 fn a_mark_is_passed_by_until_it_is_over_and_then_probed_once() {
     let plan = plan(&[0, 0], 100, PER_REQUEST);
     let memory = Memory::of(&plan);
-    memory.state().mark(&plan, 0, 150);
+    memory.state().mark(&plan, 0, FAILED, 50, 150);
     assert_eq!(members(&all(&plan, &memory, 149)), [1]);
 
     let mut first = Walk::default();
@@ -157,10 +170,10 @@ fn a_mark_is_passed_by_until_it_is_over_and_then_probed_once() {
 fn a_good_answer_ends_the_mark_unless_the_mark_is_younger_than_the_question() {
     let plan = plan(&[0, 0], 100, PER_REQUEST);
     let memory = Memory::of(&plan);
-    memory.state().mark(&plan, 0, 200);
-    memory.state().clear(0, 100, 99);
+    memory.state().mark(&plan, 0, FAILED, 100, 200);
+    memory.state().clear(0, 150, 99);
     assert!(memory.state().is_marked(0));
-    memory.state().clear(0, 100, 100);
+    memory.state().clear(0, 150, 100);
     assert!(!memory.state().is_marked(0));
 }
 
@@ -169,7 +182,7 @@ fn when_all_are_marked_the_walk_goes_through_all_and_says_so_once() {
     let plan = plan(&[0, 0, 1], 1000, Order::default());
     let memory = Memory::of(&plan);
     for member in 0..3 {
-        memory.state().mark(&plan, member, 1000);
+        memory.state().mark(&plan, member, FAILED, 1, 1000);
     }
     let tries = all(&plan, &memory, 10);
     assert_eq!(members(&tries), [0, 1, 2]);
@@ -187,8 +200,8 @@ fn what_is_marked_in_the_middle_of_a_walk_ends_it() {
     let memory = Memory::of(&plan);
     let mut walk = Walk::default();
     walk.next(&plan, &memory.state(), 10, || 0).unwrap();
-    memory.state().mark(&plan, 0, 1010);
-    memory.state().mark(&plan, 1, 1010);
+    memory.state().mark(&plan, 0, FAILED, 10, 1010);
+    memory.state().mark(&plan, 1, FAILED, 10, 1010);
     assert!(walk.next(&plan, &memory.state(), 11, || 0).is_none());
 }
 
@@ -200,7 +213,7 @@ fn a_preview_is_what_the_next_walk_asks_first_and_changes_nothing() {
     for round in 0..12 {
         let now = round * 40;
         if round == 3 {
-            state.mark(&plan, 1, now + 100);
+            state.mark(&plan, 1, FAILED, now, now + 100);
         }
         let seen = Walk::preview(&plan, &state, now, || 0);
         assert_eq!(Walk::preview(&plan, &state, now, || 0), seen);
@@ -222,9 +235,145 @@ fn a_pinned_walk_begins_where_it_is_told() {
     assert!(Walk::default().start_at(&plan, 4).is_none());
 }
 
+#[test]
+fn no_walk_visits_a_draining_member() {
+    let plan = plan(&[0, 0, 1], 100, PER_REQUEST);
+    let memory = Memory::of(&plan);
+    let state = memory.state();
+    assert!(state.set_draining(&plan, 0, true, 10));
+    assert!(!state.set_draining(&plan, 0, true, 20), "it was so already");
+    assert_eq!(state.members[0].since(), Some(10));
+    assert_eq!(members(&all(&plan, &memory, 30)), [1, 2]);
+    // Not even the last resort does, nor is it probed.
+    for member in 0..3 {
+        state.mark(&plan, member, FAILED, 30, 130);
+    }
+    assert_eq!(members(&all(&plan, &memory, 40)), [1, 2]);
+    assert_eq!(members(&all(&plan, &memory, 500)), [1, 2]);
+    state.clear(0, 510, 505);
+    assert!(state.is_draining(0) && !state.is_usable(0, 510));
+
+    for member in 0..3 {
+        state.set_draining(&plan, member, true, 520);
+    }
+    assert_eq!(members(&all(&plan, &memory, 530)), []);
+    assert_eq!(Walk::preview(&plan, &state, 530, || 0), None);
+    assert!(state.set_draining(&plan, 2, false, 540));
+    assert_eq!(state.members[2].since(), Some(540));
+    assert_eq!(members(&all(&plan, &memory, 550)), [2]);
+}
+
+#[test]
+fn a_mark_made_by_hand_lasts_as_long_as_it_was_told() {
+    for interval in [0, 1000] {
+        let plan = plan(&[0, 0], interval, PER_REQUEST);
+        let memory = Memory::of(&plan);
+        let state = memory.state();
+        state.mark(&plan, 0, Cause::ByHand, 100, 5000);
+        assert_eq!(state.cause(0), Some(Cause::ByHand));
+        // Neither a good answer ends it nor a bad one makes it shorter.
+        state.clear(0, 300, 200);
+        state.mark(&plan, 0, FAILED, 300, 1300);
+        assert_eq!(
+            (state.cause(0), state.until(0)),
+            (Some(Cause::ByHand), 5000)
+        );
+        assert_eq!(members(&all(&plan, &memory, 4999)), [1]);
+        let after = all(&plan, &memory, 5000);
+        assert_eq!(members(&after), [0, 1]);
+        assert!(after[0].probe);
+        state.clear(0, 5010, 5000);
+        assert_eq!(state.cause(0), None, "interval {interval}");
+        assert_eq!(members(&all(&plan, &memory, 5020)), [0, 1]);
+    }
+}
+
+#[test]
+fn a_probe_that_nobody_was_asked_for_is_given_back() {
+    let plan = plan(&[0, 0], 1000, PER_REQUEST);
+    let memory = Memory::of(&plan);
+    let state = memory.state();
+    state.mark(&plan, 0, FAILED, 100, 1100);
+    assert!(!state.is_probed(0));
+    assert!(all(&plan, &memory, 1100)[0].probe);
+    assert!(state.is_probed(0));
+    assert_eq!(members(&all(&plan, &memory, 1200)), [1]);
+    state.give_back_probe(&plan, 0, 1300);
+    assert!(all(&plan, &memory, 1300)[0].probe);
+}
+
+#[test]
+fn a_new_configuration_takes_over_what_was_known() {
+    let old_plan = plan(&[0, 0, 0], 1000, PER_REQUEST);
+    let old = Memory::of(&old_plan);
+    old.state().mark(&old_plan, 0, FAILED, 100, 1100);
+    old.state().mark(&old_plan, 1, Cause::ByHand, 100, 3000);
+    old.state().set_draining(&old_plan, 2, true, 150);
+    old.state().members[2].set_failed(120, Reason::Timeout);
+    old.state().counts[2].count(Reason::Final, Some(200), None, 7);
+
+    // Failures mark no longer; what was done by hand stays.
+    let new_plan = plan(&[0, 0, 0], 0, PER_REQUEST);
+    let new = Memory::of(&new_plan);
+    for member in 0..3 {
+        new.state()
+            .take_over(&new_plan, 2 - member, &old.state(), member);
+    }
+    let state = new.state();
+    assert_eq!(state.cause(2), None);
+    assert_eq!(
+        (state.cause(1), state.until(1)),
+        (Some(Cause::ByHand), 3000)
+    );
+    assert!(state.is_draining(0) && !state.is_draining(2));
+    assert_eq!(state.members[0].since(), Some(150));
+    assert_eq!(state.members[0].failed(), Some((120, Reason::Timeout)));
+    assert_eq!(state.counts[0].tries(), 1);
+    assert_eq!(members(&all(&new_plan, &new, 200)), [2]);
+    assert_eq!(members(&all(&new_plan, &new, 3000)), [1, 2]);
+}
+
+#[test]
+fn explains_why_each_member_is_in_or_out() {
+    let plan = Plan::new(&[0, 0, 0, 0, 1, 1], vec![100; 6], PER_REQUEST, 3);
+    let memory = Memory::of(&plan);
+    let state = memory.state();
+    state.set_draining(&plan, 0, true, 1);
+    state.mark(&plan, 1, FAILED, 10, 110);
+    state.mark(&plan, 2, FAILED, 10, 60);
+    let said = |now| {
+        let mut steps = Vec::new();
+        let last_resort = explain(&plan, &state, now, |step| {
+            steps.push((step.member, step.position, step.why));
+        });
+        (steps, last_resort)
+    };
+    let (steps, last_resort) = said(60);
+    assert!(!last_resort);
+    assert_eq!(
+        steps,
+        [
+            (0, None, Why::Draining),
+            (1, None, Why::Blacklisted),
+            (2, Some(1), Why::Probe),
+            (3, Some(2), Why::Usable),
+            (4, Some(3), Why::Usable),
+            (5, None, Why::TooManyTries),
+        ]
+    );
+    for member in 1..6 {
+        state.mark(&plan, member, FAILED, 70, 170);
+    }
+    let (steps, last_resort) = said(80);
+    assert!(last_resort);
+    assert_eq!(steps[1], (1, Some(1), Why::LastResort));
+    assert_eq!(steps[0], (0, None, Why::Draining));
+}
+
 /// The rules, said plainly: marks as a list, and a walk that looks at each member in turn.
 struct Model {
     until: Vec<Option<u64>>,
+    draining: Vec<bool>,
     turns: Vec<u64>,
 }
 
@@ -243,7 +392,7 @@ impl Model {
     }
 
     fn usable(&self, member: usize, now: u64) -> bool {
-        self.until[member].is_none_or(|until| until <= now)
+        !self.draining[member] && self.until[member].is_none_or(|until| until <= now)
     }
 
     fn walk(&mut self, plan: &Plan, now: u64) -> Vec<(usize, bool)> {
@@ -251,7 +400,7 @@ impl Model {
         let mut visited = Vec::new();
         for index in 0..plan.tiers.len() {
             for member in self.order(plan, index) {
-                if last_resort {
+                if last_resort && !self.draining[member] {
                     visited.push((member, false));
                 } else if self.usable(member, now) {
                     let probe = self.until[member].is_some();
@@ -302,33 +451,47 @@ fn compare(seed: u64) {
     let state = memory.state();
     let mut model = Model {
         until: vec![None; size],
+        draining: vec![false; size],
         turns: vec![0; plan.tiers.len()],
     };
 
     let mut now = 1;
     for _ in 0..300 {
         now += *[0, 7, 150, 3000].get(random.random_range(0..4)).unwrap();
-        match random.random_range(0..4) {
+        match random.random_range(0..6) {
             0 | 1 => {
                 let (from, to) = (random.random_range(0..size), random.random_range(0..=size));
                 for member in from..to {
                     let until = now + plan.interval(member) * random.random_range(1..20);
-                    state.mark(&plan, member, until);
+                    state.mark(&plan, member, FAILED, now, until);
                     model.until[member] = Some(until);
                 }
             }
             2 => {
                 let member = random.random_range(0..size);
-                state.unmark(member);
+                state.unmark(member, now);
                 model.until[member] = None;
             }
+            3 => {
+                let (member, draining) = (random.random_range(0..size), random.random());
+                let changed = state.set_draining(&plan, member, draining, now);
+                assert_eq!(changed, model.draining[member] != draining);
+                model.draining[member] = draining;
+            }
             _ => {
+                let mut explained = Vec::new();
+                explain(&plan, &state, now, |step| {
+                    if step.position.is_some() {
+                        explained.push((step.member, step.why == Why::Probe));
+                    }
+                });
                 let visited: Vec<(usize, bool)> = all(&plan, &memory, now)
                     .iter()
                     .map(|t| (t.member, t.probe))
                     .collect();
                 let distinct: HashSet<usize> = visited.iter().map(|(member, _)| *member).collect();
                 assert_eq!(distinct.len(), visited.len(), "an upstream twice");
+                assert_eq!(visited, explained);
                 assert_eq!(visited, model.walk(&plan, now));
             }
         }
