@@ -181,3 +181,99 @@ ngx_http_cu_probe(ngx_uint_t n, void *p)
         return 0;
     }
 }
+
+
+/*
+ * The peers of an upstream that round robin keeps for its method, as they are at one moment: the
+ * first `max` of them are copied, all are counted.  A peer of the name `fake` is left out.
+ */
+
+typedef struct {
+    ngx_uint_t   total;
+    ngx_uint_t   down;
+    ngx_uint_t   live;
+} ngx_http_cu_tally_t;
+
+typedef struct {
+    ngx_str_t    server;
+    ngx_str_t    name;
+    ngx_uint_t   weight;
+    ngx_uint_t   active;
+    ngx_uint_t   max_conns;
+    ngx_uint_t   fails;
+    ngx_uint_t   max_fails;
+    ngx_uint_t   fail_timeout;
+    ngx_uint_t   backup;
+    ngx_uint_t   down;
+    ngx_uint_t   live;
+} ngx_http_cu_peer_t;
+
+
+/* As round robin decides whether a request may be sent to a peer. */
+
+static ngx_uint_t
+ngx_http_cu_peer_is_live(ngx_http_upstream_rr_peers_t *peers,
+    ngx_http_upstream_rr_peer_t *peer, time_t now)
+{
+    if (peer->down || (peer->max_conns && peer->conns >= peer->max_conns)) {
+        return 0;
+    }
+
+    return peers->single
+           || peer->max_fails == 0
+           || peer->fails < peer->max_fails
+           || now - peer->checked > peer->fail_timeout;
+}
+
+
+void
+ngx_http_cu_peers(ngx_http_upstream_srv_conf_t *us, ngx_pool_t *pool,
+    ngx_str_t *fake, ngx_http_cu_peer_t *out, ngx_uint_t max,
+    ngx_http_cu_tally_t *tally)
+{
+    time_t                         now;
+    ngx_uint_t                     backup, live;
+    ngx_http_upstream_rr_peer_t   *peer;
+    ngx_http_upstream_rr_peers_t  *peers, *part;
+
+    now = ngx_time();
+    peers = us->peer.data;
+
+    ngx_http_upstream_rr_peers_rlock(peers);
+
+    for (part = peers, backup = 0; part; part = part->next, backup = 1) {
+        for (peer = part->peer; peer; peer = peer->next) {
+
+            if (peer->server.len == fake->len
+                && ngx_memcmp(peer->server.data, fake->data, fake->len) == 0)
+            {
+                continue;
+            }
+
+            live = ngx_http_cu_peer_is_live(part, peer, now);
+
+            if (tally->total < max) {
+                out->server.data = ngx_pstrdup(pool, &peer->name);
+                out->server.len = out->server.data ? peer->name.len : 0;
+                out->name.data = ngx_pstrdup(pool, &peer->server);
+                out->name.len = out->name.data ? peer->server.len : 0;
+                out->weight = peer->weight;
+                out->active = peer->conns;
+                out->max_conns = peer->max_conns;
+                out->fails = peer->fails;
+                out->max_fails = peer->max_fails;
+                out->fail_timeout = peer->fail_timeout * 1000;
+                out->backup = backup;
+                out->down = peer->down ? 1 : 0;
+                out->live = live;
+                out++;
+            }
+
+            tally->total++;
+            tally->down += peer->down ? 1 : 0;
+            tally->live += live;
+        }
+    }
+
+    ngx_http_upstream_rr_peers_unlock(peers);
+}

@@ -19,7 +19,7 @@ use super::regex::Regex;
 use super::{statuses, zone, MainConf};
 use crate::engine;
 use crate::nginx::{
-    bytes, callback, fault, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK,
+    bytes, callback, fault, parse_msec, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK,
 };
 use crate::zone::Memory;
 
@@ -29,6 +29,8 @@ pub struct Member {
     pub name: ngx_str_t,
     /// The upstream.
     pub uscf: SrvConf,
+    /// Its `tier=`; 0: a normal upstream, 1: `backup`.
+    pub tier: u32,
 }
 
 /// A line of `intercept_statuses`.
@@ -220,9 +222,10 @@ fn finish(conf: Conf, block: Block) -> ConfResult<Upstrand> {
         name,
         members: members
             .iter()
-            .map(|(uscf, _, _)| Member {
+            .map(|(uscf, tier, _)| Member {
                 name: uscf.fields().host,
                 uscf: *uscf,
+                tier: *tier,
             })
             .collect(),
         plan,
@@ -268,7 +271,7 @@ pub unsafe extern "C" fn cmd_upstream(
                 tier = Some(number);
             } else if let (Some(time), None) = (word.strip_prefix(b"blacklist_interval="), interval)
             {
-                let Some(time) = conf.parse_msec(time) else {
+                let Some(time) = parse_msec(time) else {
                     return conf.refuse(format_args!("invalid parameter \"{}\"", Text(word)));
                 };
                 interval = Some(time);
@@ -410,7 +413,7 @@ pub unsafe extern "C" fn cmd_next_upstream_timeout(
         if block.timeout.is_some() {
             return Err(Refused::Directive(c"is duplicate"));
         }
-        block.timeout = conf.parse_msec(conf.arg(1));
+        block.timeout = parse_msec(conf.arg(1));
         if block.timeout.is_none() {
             return conf.refuse(format_args!("invalid value \"{}\"", Text(conf.arg(1))));
         }

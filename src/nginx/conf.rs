@@ -61,6 +61,21 @@ pub fn log_at(level: u32, log: *mut ngx_log_t, place: Place, message: fmt::Argum
     ngx::ngx_log_error!(level, log, "{}{place}", Text(message));
 }
 
+/// A time with any of nginx's units, in ms. `ngx_parse_time()` knows months and years among whole
+/// seconds only, and milliseconds elsewhere only.
+pub fn parse_msec(text: &[u8]) -> Option<u64> {
+    let mut text = super::string(text);
+    if text.len == 0 {
+        return None;
+    }
+    let mut parse = |in_seconds| {
+        // SAFETY: ngx_parse_time() reads the string only.
+        let time = unsafe { ngx_parse_time(&mut text, in_seconds) };
+        u64::try_from(time).ok()
+    };
+    parse(0).or_else(|| parse(1)?.checked_mul(1000))
+}
+
 /// The configuration being read.
 #[derive(Clone, Copy)]
 pub struct Conf(NonNull<ngx_conf_t>);
@@ -153,21 +168,6 @@ impl Conf {
     /// Warns of what an earlier line said.
     pub fn warn_at(self, place: Place, message: fmt::Arguments<'_>) {
         log_at(NGX_LOG_WARN, self.log(), place, message);
-    }
-
-    /// A time with any of nginx's units, in ms. `ngx_parse_time()` knows months and years among
-    /// whole seconds only, and milliseconds elsewhere only.
-    pub fn parse_msec(self, text: &[u8]) -> Option<u64> {
-        let mut text = super::string(text);
-        if text.len == 0 {
-            return None;
-        }
-        let mut parse = |in_seconds| {
-            // SAFETY: ngx_parse_time() reads the string only.
-            let time = unsafe { ngx_parse_time(&mut text, in_seconds) };
-            u64::try_from(time).ok()
-        };
-        parse(0).or_else(|| parse(1)?.checked_mul(1000))
     }
 
     /// The contexts of http{}, or of the block at hand.

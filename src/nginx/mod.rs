@@ -17,7 +17,7 @@ mod text;
 mod upstream;
 mod value;
 
-pub use conf::{cycle_main_conf, log_at, Conf, ConfResult, Place, Refused, CONF_OK};
+pub use conf::{cycle_main_conf, log_at, parse_msec, Conf, ConfResult, Place, Refused, CONF_OK};
 pub use guard::{guard, guard_or, log_panics};
 pub use pool::Pool;
 pub use probe::bindings_fit;
