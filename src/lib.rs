@@ -3,11 +3,12 @@
 //! This file is the module as nginx sees it: its directives, its life cycle, and the tables by
 //! which nginx finds it. `conf` reads the directives, `upstream` is what happens inside
 //! `upstream{}`, `engine` walks the upstreams of an upstrand, `zone` keeps what is known of them,
-//! and `variables` tells what happened.
+//! `variables` tells what happened to a request, and `status` what is going on.
 
 mod conf;
 mod engine;
 mod nginx;
+mod status;
 mod upstream;
 mod variables;
 mod zone;
@@ -48,7 +49,7 @@ const fn directive(name: &'static [u8], kind: u32, conf: usize, set: Handler) ->
     }
 }
 
-static mut COMMANDS: [ngx_command_t; 13] = [
+static mut COMMANDS: [ngx_command_t; 15] = [
     directive(
         b"add_upstream\0",
         NGX_HTTP_UPS_CONF | TAKE123,
@@ -111,6 +112,18 @@ static mut COMMANDS: [ngx_command_t; 13] = [
         NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF | NGX_HTTP_LIF_CONF | NGX_CONF_2MORE,
         NGX_HTTP_LOC_CONF_OFFSET,
         conf::cmd_dynamic_upstrand,
+    ),
+    directive(
+        b"upstrand_status\0",
+        NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS | NGX_CONF_TAKE1,
+        NGX_HTTP_LOC_CONF_OFFSET,
+        status::cmd_upstrand_status,
+    ),
+    directive(
+        b"upstrand_api\0",
+        NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS,
+        NGX_HTTP_LOC_CONF_OFFSET,
+        status::cmd_upstrand_api,
     ),
     ngx_command_t::empty(),
 ];
@@ -216,6 +229,7 @@ unsafe extern "C" fn postconfiguration(cf: *mut ngx_conf_t) -> ngx_int_t {
         let main: &mut MainConf = conf.main_conf(module())?;
         engine::install_filter();
         engine::install_body_filter();
+        main.foreign_methods = upstream::has_foreign_methods(conf);
         if main.upstrands.is_empty() {
             // Names of upstreams, headers and variables are nginx's own business then.
             return Ok(());

@@ -67,6 +67,7 @@ ngx_http_cu_restore(ngx_http_request_t *r, ngx_uint_t saved)
         r->field = value;                                                     \
     }
 
+CU_GET(header_only)
 CU_SET(header_only)
 CU_GET(error_page)
 CU_SET(error_page)

@@ -155,7 +155,7 @@ impl Out {
             self.long
         };
         let old = old.get(..self.len).unwrap_or_default();
-        let Some(long) = self.pool.bytes(end.saturating_mul(2)) else {
+        let Some(long) = self.pool.items(end.saturating_mul(2)) else {
             self.failed = true;
             return;
         };

@@ -22,6 +22,7 @@ use nginx_sys::{ngx_http_header_handler_pt, ngx_http_upstream_conf_t};
 
 use crate::engine::Places;
 use crate::nginx::lowercase;
+use crate::status::Format;
 use crate::upstream::AddedBackups;
 use crate::zone::Zone;
 
@@ -44,6 +45,8 @@ pub struct MainConf {
     pub added_backups: Vec<AddedBackups>,
     /// Where nginx's list has which upstream.
     pub places: Places,
+    /// Modules that are not nginx's have a say in `upstream{}`.
+    pub foreign_methods: bool,
     /// nginx's handler of `X-Accel-Redirect`, which ours stands before.
     pub accel_redirect: ngx_http_header_handler_pt,
 }
@@ -80,6 +83,8 @@ pub struct LocConf {
     /// For each variable of `dynamic_upstrand` in force here, the line that says where its value
     /// comes from.
     pub dynamic: Vec<(usize, usize)>,
+    /// What `upstrand_status` answers here.
+    pub status: Option<Format>,
     /// A pass's configuration without `*_intercept_errors`, made by a worker when it first needs
     /// it: the original and the copy.
     pub without_intercept:

@@ -68,6 +68,12 @@ impl Upstrand {
     pub fn name_bytes(&self) -> &[u8] {
         bytes(&self.name)
     }
+
+    /// The name of the zone that its state is shared in.
+    pub fn zone_name(&self) -> Option<&[u8]> {
+        // SAFETY: NULL, or a zone that lives as long as the configuration.
+        unsafe { self.zone.as_ref() }.map(|zone| bytes(&zone.shm.name))
+    }
 }
 
 /// A regex that no upstream above it matches.

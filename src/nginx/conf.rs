@@ -6,10 +6,11 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use nginx_sys::{
-    ngx_conf_t, ngx_cycle_t, ngx_http_add_variable, ngx_http_conf_ctx_t,
-    ngx_http_get_variable_index, ngx_http_module, ngx_http_upstream_main_conf_t,
-    ngx_http_upstream_srv_conf_t, ngx_http_variable_t, ngx_log_t, ngx_module_t, ngx_parse_time,
-    ngx_str_t, ngx_uint_t, NGX_LOG_EMERG, NGX_LOG_WARN, NGX_MAX_CONF_ERRSTR,
+    ngx_conf_t, ngx_cycle_t, ngx_http_add_variable, ngx_http_conf_ctx_t, ngx_http_core_loc_conf_t,
+    ngx_http_core_module, ngx_http_get_variable_index, ngx_http_module,
+    ngx_http_upstream_main_conf_t, ngx_http_upstream_srv_conf_t, ngx_http_variable_t, ngx_log_t,
+    ngx_module_t, ngx_parse_time, ngx_str_t, ngx_uint_t, NGX_LOG_EMERG, NGX_LOG_WARN,
+    NGX_MAX_CONF_ERRSTR,
 };
 
 use super::{bytes, upstream_module, Pool, SrvConf, Text};
@@ -208,6 +209,22 @@ impl Conf {
             confs
                 .as_ref()
                 .and_then(|_| SrvConf::from_ptr((*confs.add(module.ctx_index)).cast()))
+        }
+        .ok_or(Refused::Logged)
+    }
+
+    /// nginx's own configuration of the location at hand.
+    #[allow(clippy::mut_from_ref)]
+    pub fn core_location(&self) -> ConfResult<&mut ngx_http_core_loc_conf_t> {
+        let confs = self.ctx().map_or(ptr::null_mut(), |ctx| ctx.loc_conf);
+        // SAFETY: loc_conf has a place for each HTTP module.
+        unsafe {
+            let module = &*ptr::addr_of!(ngx_http_core_module);
+            confs.as_ref().and_then(|_| {
+                (*confs.add(module.ctx_index))
+                    .cast::<ngx_http_core_loc_conf_t>()
+                    .as_mut()
+            })
         }
         .ok_or(Refused::Logged)
     }

@@ -71,11 +71,12 @@ impl Pool {
         NonNull::new(unsafe { ngx_pcalloc(self.as_ptr(), size) }).map(NonNull::cast)
     }
 
-    /// Zeroed bytes, which live as long as the pool: the caller keeps them no longer.
-    pub fn bytes(self, size: usize) -> Option<&'static mut [u8]> {
-        let memory = self.zeroed::<u8>(size)?;
-        // SAFETY: fresh memory of this size.
-        Some(unsafe { core::slice::from_raw_parts_mut(memory.as_ptr(), size) })
+    /// `count` zeroed items, which live as long as the pool: the caller keeps them no longer. For
+    /// types to which zeros are a value.
+    pub fn items<T: Copy>(self, count: usize) -> Option<&'static mut [T]> {
+        let memory = self.zeroed::<T>(count)?;
+        // SAFETY: fresh memory for as many.
+        Some(unsafe { core::slice::from_raw_parts_mut(memory.as_ptr(), count) })
     }
 
     /// A copy of bytes as a string, with a NUL behind it as words of a configuration have: nginx

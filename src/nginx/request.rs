@@ -5,15 +5,16 @@ use core::ptr::{self, NonNull};
 
 use nginx_sys::{
     ngx_connection_t, ngx_http_log_ctx_t, ngx_http_post_request, ngx_http_request_t,
-    ngx_http_upstream_state_t, ngx_int_t, ngx_log_t, ngx_module_t, ngx_uint_t, NGX_HTTP_LOCK,
-    NGX_HTTP_PATCH, NGX_HTTP_POST,
+    ngx_http_upstream_state_t, ngx_int_t, ngx_log_t, ngx_module_t, ngx_str_t, ngx_table_elt_t,
+    ngx_uint_t, NGX_HTTP_LOCK, NGX_HTTP_PATCH, NGX_HTTP_POST,
 };
 
-use super::{Pool, Upstream, OK};
+use super::{bytes, Pool, Upstream, OK};
 
 extern "C" {
     fn ngx_http_cu_save(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_restore(r: *mut ngx_http_request_t, saved: ngx_uint_t);
+    fn ngx_http_cu_header_only(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_header_only(r: *mut ngx_http_request_t, value: ngx_uint_t);
     fn ngx_http_cu_error_page(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_error_page(r: *mut ngx_http_request_t, value: ngx_uint_t);
@@ -118,6 +119,12 @@ impl Request {
         unsafe { ngx_http_cu_restore(self.as_ptr(), saved.0) };
     }
 
+    /// Whether no body is to be sent.
+    pub fn is_header_only(self) -> bool {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_header_only(self.as_ptr()) != 0 }
+    }
+
     /// Sends no body.
     pub fn set_header_only(self) {
         // SAFETY: the request is live.
@@ -195,6 +202,28 @@ impl Request {
     pub fn is_non_idempotent(self) -> bool {
         let methods = (NGX_HTTP_POST | NGX_HTTP_LOCK | NGX_HTTP_PATCH) as ngx_uint_t;
         self.fields().method & methods != 0
+    }
+
+    /// The first of the client's headers of this name, which is in lower case.
+    pub fn header(&self, name: &[u8]) -> Option<&ngx_str_t> {
+        let mut part = Some(&self.fields().headers_in.headers.part);
+        while let Some(headers) = part {
+            let slice: &[ngx_table_elt_t] = if headers.elts.is_null() {
+                &[]
+            } else {
+                // SAFETY: the list holds `nelts` headers.
+                unsafe { core::slice::from_raw_parts(headers.elts.cast(), headers.nelts) }
+            };
+            let found = slice
+                .iter()
+                .find(|header| bytes(&header.key).eq_ignore_ascii_case(name));
+            if let Some(header) = found {
+                return Some(&header.value);
+            }
+            // SAFETY: the next part of the list, or NULL.
+            part = unsafe { headers.next.as_ref() };
+        }
+        None
     }
 
     /// The upstream side of the request.

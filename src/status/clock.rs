@@ -39,11 +39,9 @@ impl Clock {
     /// The time of day of a moment of the monotonic clock, in ms, be it past or to come.
     pub fn at(self, moment: u64) -> Time {
         Time(if moment > self.now {
-            self.wall
-                .saturating_add(moment.saturating_sub(self.now))
+            self.wall.saturating_add(moment.saturating_sub(self.now))
         } else {
-            self.wall
-                .saturating_sub(self.now.saturating_sub(moment))
+            self.wall.saturating_sub(self.now.saturating_sub(moment))
         })
     }
 }

@@ -69,9 +69,9 @@ impl Out {
 
     fn add(&mut self, mut bytes: &[u8]) -> Option<()> {
         while !bytes.is_empty() {
-            let room = self
-                .last_buf()
-                .map_or(0, |buf| (buf.end as usize).saturating_sub(buf.last as usize));
+            let room = self.last_buf().map_or(0, |buf| {
+                (buf.end as usize).saturating_sub(buf.last as usize)
+            });
             if room == 0 {
                 self.add_buffer()?;
                 continue;

@@ -7,8 +7,9 @@ use nginx_sys::{ngx_addr_t, ngx_http_upstream_server_t, sockaddr, sockaddr_in, A
 
 use crate::nginx::{string, ConfResult, Pool, Refused};
 
-/// What logs and status pages would show for it; no method asks a server that is down.
-const NAME: &[u8] = b"0.0.0.0:0";
+/// Its name; no method asks a server that is down, so only this module's status sees it, and leaves
+/// it out.
+pub const NAME: &[u8] = b"0.0.0.0:0";
 
 /// Makes such a server in the pool.
 pub fn server(pool: Pool) -> ConfResult<ngx_http_upstream_server_t> {

@@ -10,6 +10,8 @@ mod singlets;
 
 pub use add::{check_backups, cmd_add_upstream, AddedBackups};
 pub use extend::cmd_extend_single_peers;
+pub use fake::NAME as FAKE;
+pub use modules::has_foreign_methods;
 pub use reach::make_reachable;
 pub use singlets::cmd_combine_server_singlets;
 

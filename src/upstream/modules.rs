@@ -50,6 +50,29 @@ pub fn find<'a>(conf: Conf, name: &str) -> Option<&'a ngx_module_t> {
     })
 }
 
+/// nginx's own modules that have a say in `upstream{}`, and this one: all keep round robin's peers.
+const OWN: [&str; 10] = [
+    "ngx_http_upstream_module",
+    "ngx_http_upstream_hash_module",
+    "ngx_http_upstream_ip_hash_module",
+    "ngx_http_upstream_least_conn_module",
+    "ngx_http_upstream_least_time_module",
+    "ngx_http_upstream_random_module",
+    "ngx_http_upstream_keepalive_module",
+    "ngx_http_upstream_sticky_module",
+    "ngx_http_upstream_zone_module",
+    "ngx_http_combined_upstreams_module",
+];
+
+/// Whether modules of others have a say in `upstream{}`.
+pub fn has_foreign_methods(conf: Conf) -> bool {
+    all(conf).any(|module| {
+        // SAFETY: as in find().
+        let name = (!module.name.is_null()).then(|| unsafe { CStr::from_ptr(module.name) });
+        !name.is_some_and(|name| OWN.iter().any(|own| name.to_bytes() == own.as_bytes()))
+    })
+}
+
 /// Runs a directive of a module on an upstream, as if it stood in its block. False if this nginx
 /// does not have it.
 pub fn run(

@@ -19,7 +19,9 @@ const MAGIC: u64 = u64::from_be_bytes(*b"upstrand");
 const VERSION: u64 = 2;
 
 const WORD: usize = 8;
-const HEADER: usize = 4 * WORD;
+const HEADER: usize = 5 * WORD;
+/// Where in the header it says when the next configuration took the state over, in ms.
+const LEFT_AT: usize = 4;
 const HEAD: usize = 4 * WORD;
 
 /// What the layout needs to know of an upstrand.
@@ -79,7 +81,7 @@ pub unsafe fn write(memory: NonNull<u8>, blocks: &[Block<'_>]) -> Vec<Parts> {
     let mut writer = Writer(memory);
     // SAFETY: the caller's memory has room for all that size() counts, which is what is written.
     unsafe {
-        for word in [MAGIC, VERSION, size(blocks) as u64, blocks.len() as u64] {
+        for word in [MAGIC, VERSION, size(blocks) as u64, blocks.len() as u64, 0] {
             writer.word(word);
         }
         let mut all = Vec::new();
@@ -149,6 +151,21 @@ impl Writer {
     }
 }
 
+/// When the next configuration took over the state of a zone.
+///
+/// # Safety
+///
+/// `memory` is what `write()` wrote, and outlives the result.
+pub unsafe fn left_at<'a>(memory: NonNull<u8>) -> &'a AtomicU64 {
+    // SAFETY: as the caller says: a word of the header, changed through atomics only.
+    unsafe { memory.cast::<AtomicU64>().add(LEFT_AT).as_ref() }
+}
+
+/// Whether bytes are a zone of this version.
+pub fn is_zone(old: (NonNull<u8>, usize)) -> bool {
+    Reader::new(old).is_some()
+}
+
 /// Takes over what an older zone knows of the same upstrand. False if that is nothing.
 pub fn take_over(old: (NonNull<u8>, usize), block: &Block<'_>, upstrand: &Upstrand) -> bool {
     let Some(found) = Reader::new(old).and_then(|mut reader| reader.find(block.name)) else {
@@ -207,6 +224,7 @@ impl Reader {
             return None;
         }
         reader.upstrands = reader.word()?;
+        reader.word()?;
         Some(reader)
     }
 

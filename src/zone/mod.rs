@@ -5,7 +5,7 @@ mod layout;
 use core::cell::{Cell, RefCell};
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{fence, AtomicU64, Ordering::SeqCst};
 
 use nginx_sys::{
     ngx_cycle, ngx_int_t, ngx_list_part_t, ngx_pagesize, ngx_shm_zone_t, ngx_slab_alloc,
@@ -206,7 +206,13 @@ fn fill(zone: &Zone) -> Option<()> {
     // SAFETY: fresh memory of this size; nobody else knows it yet.
     unsafe { ptr::write_bytes(memory.as_ptr(), 0, size) };
 
-    let old = old_zone(zone.name());
+    let old = old_zone(zone.name()).filter(|old| layout::is_zone(*old));
+    if let Some((memory, _)) = old {
+        // Before anything is read: what is changed from here on may not be seen.
+        // SAFETY: a zone of the running configuration.
+        unsafe { layout::left_at(memory) }.store(nginx::now(), SeqCst);
+        fence(SeqCst);
+    }
     // SAFETY: as above, and memory from a slab of more than a page is aligned to a page.
     let parts = unsafe { layout::write(memory, &blocks) };
     for ((upstrand, parts), block) in zone.upstrands.borrow().iter().zip(parts).zip(&blocks) {
@@ -221,6 +227,26 @@ fn fill(zone: &Zone) -> Option<()> {
     // SAFETY: the pool is ours.
     unsafe { (*pool).data = memory.as_ptr().cast() };
     Some(())
+}
+
+/// For how long after a new configuration took a zone over nobody is to change the old one, in ms;
+/// if that configuration fails after all, the old one goes on.
+const LEAVING: u64 = 5000;
+
+/// Whether another configuration has taken over the state of an upstrand.
+pub fn is_left(upstrand: &Upstrand, now: u64) -> bool {
+    // SAFETY: NULL, or a zone that lives as long as the configuration, and a slab pool; fill() set
+    // its data.
+    let memory = unsafe {
+        let zone = upstrand.zone.as_ref();
+        let pool = zone.and_then(|zone| zone.shm.addr.cast::<ngx_slab_pool_t>().as_ref());
+        pool.and_then(|pool| NonNull::new(pool.data.cast::<u8>()))
+    };
+    // Pairs with the fence of fill(): a change that came before this is seen there.
+    fence(SeqCst);
+    // SAFETY: as above.
+    let at = memory.map_or(0, |memory| unsafe { layout::left_at(memory) }.load(SeqCst));
+    at > 0 && now.saturating_sub(at) < LEAVING
 }
 
 /// The zone of this name in the configuration that is running, as bytes: its address and size.
