@@ -1,14 +1,19 @@
 //! What is counted of a walk: see walk/src/counts.rs.
 
-use walk::{Answer, Reason};
+use walk::{Answer, Reason, State};
 
 use super::walking::Walking;
 use crate::nginx;
 
 /// A try has ended with an answer: for this reason, and as this failure.
-#[inline]
-pub fn answered(walking: &Walking, end: Reason, answer: Answer, failure: Option<Reason>) {
-    let state = walking.state();
+#[inline(always)]
+pub fn answered(
+    walking: &Walking,
+    state: &State<'_>,
+    end: Reason,
+    answer: Answer,
+    failure: Option<Reason>,
+) {
     let now = nginx::now();
     if let (Some(failure), Some(member)) = (failure, state.members.get(walking.member)) {
         member.set_failed(now, failure);

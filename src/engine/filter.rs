@@ -6,7 +6,7 @@ use nginx_sys::{
     ngx_http_output_header_filter_pt, ngx_http_request_t, ngx_http_top_header_filter, ngx_int_t,
     NGX_HTTP_INTERNAL_SERVER_ERROR,
 };
-use walk::{Answer, Cause, Reason};
+use walk::{Answer, Cause, Reason, State};
 
 use super::walking::{Phase, Then, Walking};
 use super::{body, counts, deadline, intercept, reentry};
@@ -105,43 +105,41 @@ fn arrived(walking: &mut Walking) -> Next {
         answer.reason()
     };
     let was_asked = kind.running && !kind.cached && !walking.nobody;
+    let state = walking.state();
     if was_asked {
-        remember(walking, failed.then_some(cause));
+        remember(walking, &state, failed.then_some(cause));
     }
     if failed && kind.alive {
         // A listed status is never stored, be the answer the final one.
         upstream.fields_mut().set_cacheable(0);
         upstream.fields_mut().set_store(0);
     }
-    let verdict = verdict(walking, upstream, was_cut, failed);
-    let reason = match &verdict {
-        Ok(_) => answer.reason(),
-        Err(reason) => *reason,
-    };
-    if was_asked {
-        counts::answered(
-            walking,
-            reason,
-            answer,
-            (failed || was_cut).then_some(cause),
-        );
-    }
-    let totals = walking.state().totals;
-    match verdict {
-        Ok(next) => {
-            totals.count_failover();
+    let reason = if failed || was_cut {
+        let verdict = verdict(walking, upstream, was_cut);
+        let reason = verdict.map_or_else(|reason| reason, |_| answer.reason());
+        if was_asked {
+            counts::answered(walking, &state, reason, answer, Some(cause));
+        }
+        if let Ok(next) = verdict {
+            state.totals.count_failover();
             walking.record(reason);
             walking.then = Some(Then::Try(next));
             walking.unbuffered = request.is_unbuffered();
             walking.resend = walking.unbuffered && body::was_sent(walking, upstream);
             return Next::Left(reentry::leave(walking, upstream, kind));
         }
-        Err(_) => totals.count_end(reason),
-    }
+        state.totals.count_end(reason);
+        reason
+    } else {
+        if was_asked {
+            counts::answered(walking, &state, Reason::Final, answer, None);
+        }
+        Reason::Final
+    };
 
     end(walking, reason);
     if let Some(uri) = intercept::uri(walking, answer) {
-        totals.count_interception();
+        state.totals.count_interception();
         walking.then = Some(Then::Intercept(uri));
         return Next::Left(reentry::leave(walking, upstream, kind));
     }
@@ -183,18 +181,17 @@ fn remembered_by_cache(_request: Request, _upstream: Upstream) -> bool {
 
 /// Ends the member's mark after a good answer, sets it after a failure.
 #[inline]
-fn remember(walking: &mut Walking, failure: Option<Reason>) {
+fn remember(walking: &mut Walking, state: &State<'_>, failure: Option<Reason>) {
     let now = nginx::now();
     let took = now.saturating_sub(walking.asked);
     let plan = &walking.upstrand().plan;
     match failure {
-        None => walking.state().clear(walking.member, now, walking.asked),
+        None => state.clear(walking.member, now, walking.asked),
         Some(cause) => {
             let interval = plan.interval(walking.member);
             let blamed = cause != Reason::Deadline || is_to_blame(walking, took);
             if interval > 0 && blamed {
                 let until = now.saturating_add(interval);
-                let state = walking.state();
                 state.mark(plan, walking.member, Cause::Failure(cause), now, until);
             }
         }
@@ -211,20 +208,12 @@ fn is_to_blame(walking: &Walking, took: u64) -> bool {
 /// The answer of a try that the deadline cut.
 const CUT: Answer = Answer::Made(504);
 
-/// The next try, or why there is none.
-fn verdict(
-    walking: &mut Walking,
-    upstream: Upstream,
-    was_cut: bool,
-    failed: bool,
-) -> Result<walk::Try, Reason> {
+/// The next try after a failure, or why there is none.
+fn verdict(walking: &mut Walking, upstream: Upstream, was_cut: bool) -> Result<walk::Try, Reason> {
     let request = walking.request;
     let upstrand = walking.upstrand();
     if was_cut {
         return Err(Reason::Deadline);
-    }
-    if !failed {
-        return Err(Reason::Final);
     }
     if request.client_gone() {
         return Err(Reason::Aborted);

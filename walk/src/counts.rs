@@ -26,7 +26,7 @@ pub struct MemberCounts {
 impl MemberCounts {
     /// Counts a try that has ended: why, the status of its answer, what the answer fails by, and
     /// what it took in ms.
-    #[inline]
+    #[inline(always)]
     pub fn count(&self, end: Reason, status: Option<u16>, failure: Option<Reason>, took: u64) {
         add(self.ends.get(end.end()));
         if let Some(status) = status {
@@ -35,7 +35,18 @@ impl MemberCounts {
         if let Some(failure) = failure {
             add(self.failures.get(failure.cause()));
         }
-        self.took.fetch_add(took, Relaxed);
+        if took <= DURATIONS[0] {
+            add(self.durations.first());
+        } else {
+            self.count_longer(took);
+        }
+        if took > 0 {
+            self.took.fetch_add(took, Relaxed);
+        }
+    }
+
+    #[cold]
+    fn count_longer(&self, took: u64) {
         let slot = DURATIONS.iter().position(|bound| took <= *bound);
         add(self.durations.get(slot.unwrap_or(DURATIONS.len())));
     }
@@ -161,6 +172,7 @@ impl UpstrandCounts {
     }
 }
 
+#[inline]
 fn add(count: Option<&AtomicU64>) {
     if let Some(count) = count {
         count.fetch_add(1, Relaxed);
