@@ -144,10 +144,7 @@ pub fn resource<'a>(request: Request, main: &'a MainConf) -> Result<Resource<'a>
 const ROOT: &[u8] = b"/upstrands";
 
 /// The longest of the names that a path begins with, up to its end or a slash, and what follows.
-fn longest<'p>(
-    names: impl Iterator<Item = impl AsRef<[u8]>>,
-    path: &'p [u8],
-) -> Option<(usize, &'p [u8])> {
+fn longest(names: impl Iterator<Item = impl AsRef<[u8]>>, path: &[u8]) -> Option<(usize, &[u8])> {
     names
         .enumerate()
         .filter_map(|(index, name)| {

@@ -30,7 +30,7 @@ impl Out {
     }
 
     /// The chain of buffers, NULL for an empty body, and its length in bytes.
-    pub fn finish(self, is_last: bool) -> (*mut ngx_chain_t, u64) {
+    pub fn finish(mut self, is_last: bool) -> (*mut ngx_chain_t, u64) {
         if let Some(buf) = self.last_buf() {
             buf.set_last_buf(is_last.into());
             buf.set_last_in_chain(1);
@@ -38,7 +38,7 @@ impl Out {
         (self.first, self.len)
     }
 
-    fn last_buf(&self) -> Option<&mut ngx_buf_t> {
+    fn last_buf(&mut self) -> Option<&mut ngx_buf_t> {
         // SAFETY: add_buffer() made the link and its buffer, in the request's pool.
         unsafe { self.last.as_ref().and_then(|link| link.buf.as_mut()) }
     }
