@@ -23,7 +23,7 @@ PROVE_FLAGS ?=
 with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set +a;
 
 .PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-faults test-t \
-    test-install test-build test-examples rpm deb test-packages test-rpm test-deb test-container \
+    test-install test-build test-examples test-page test-monitoring rpm deb test-packages test-rpm test-deb test-container \
     test-crossplane test-matrix bench soak check-asan install deps test-deps clean help
 .NOTPARALLEL:
 
@@ -39,7 +39,7 @@ paths: ## print what was built: two lines, nginx=PATH and module=PATH
 demo: deps build ## a live fail-over on loopback, checked
 	@$(with_nginx) tools/demo.sh "$$NGINX_BINARY" $(MODULE)
 
-test: test-deps check test-reference test-unit test-faults test-t test-install test-build test-examples ## every test there is
+test: test-deps check test-reference test-unit test-faults test-t test-install test-build test-examples test-page test-monitoring ## every test there is
 
 check: check-fmt check-clippy ## rustfmt and clippy
 
@@ -85,6 +85,12 @@ test-build: ## the builds by nginx's own configure
 
 test-examples: build ## each configuration in examples/, and the demo
 	@$(with_nginx) tools/test-examples.sh "$$NGINX_BINARY" $(MODULE)
+
+test-page: ## the page of upstrand_status in headless Chromium; SHOTS=DIRECTORY keeps screenshots
+	@tools/test-page.sh
+
+test-monitoring: ## the Grafana dashboard, the alerts, and the checks of metrics and status
+	@tools/test-monitoring.sh
 
 rpm: ## RPM packages in target/rpm, for the nginx of nginx-mod-devel, else Debian's
 	@tools/deps.sh rpm
@@ -137,5 +143,5 @@ clean: ## remove all that was built
 	rm -rf target t/servroot
 
 help: ## this text
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "Variables: NGINX=vendored|debian, NGINX_BUILD_DIR, NGINX_SOURCE_DIR, NGINX_BINARY, DESTDIR"

@@ -34,6 +34,8 @@ libclang() {
     { ldconfig -p | grep 'libclang[-0-9]*\.so' && command -v clang; }
 }
 
+browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
+
 command -v cargo >/dev/null ||
   die "cargo not found: install Rust, see https://rustup.rs (Debian 12's own is too old)"
 
@@ -61,6 +63,10 @@ if [ -n "$for_tests" ]; then
   need uwsgi-core test -x /usr/bin/uwsgi
   need uwsgi-plugin-python3 test -e /usr/lib/uwsgi/plugins/python3_plugin.so
   need python3-grpcio /usr/bin/python3 -c 'import grpc'
+  # What upstrand_status says, and its page.
+  need python3-prometheus-client /usr/bin/python3 -c 'import prometheus_client'
+  need python3-jsonschema /usr/bin/python3 -c 'import jsonschema'
+  need chromium browser
 fi
 case $kind in
   debian | rpm | deb)
