@@ -36,6 +36,7 @@ FAMILIES = {
     "nginx_upstrand_tries_total": ("counter", ("upstrand", "upstream", "result"), {"result": RESULTS}),
     "nginx_upstrand_requests_total": ("counter", ("upstrand", "upstream", "code"), {"code": CLASSES}),
     "nginx_upstrand_upstream_state": ("gauge", ("upstrand", "upstream"), {}),
+    "nginx_upstrand_upstream_tier": ("gauge", ("upstrand", "upstream"), {}),
     "nginx_upstrand_try_duration_seconds": ("histogram", ("upstrand", "upstream"), {}),
 }
 

@@ -43,6 +43,11 @@ pub fn format(request: Request) -> Result<Format, Refused> {
     }
 }
 
+/// Whether a request has `?format=`.
+pub fn is_asked(request: Request) -> bool {
+    argument(bytes(&request.fields().args), b"format").is_some()
+}
+
 /// The value of an argument of the query string.
 fn argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     args.split(|byte| *byte == b'&')

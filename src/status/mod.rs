@@ -26,7 +26,7 @@ use view::{Document, Source};
 
 pub use accept::Format;
 
-/// The page of `upstrand_status html`.
+/// The page for people.
 const PAGE: &str = include_str!("page.html");
 
 const ALLOWED: &core::ffi::CStr = c"GET, HEAD";
@@ -108,7 +108,11 @@ fn answer(request: Request) -> Option<ngx_int_t> {
     if let Some(rc) = response::drop_body(request) {
         return Some(rc);
     }
-    let format = match loc.status.map_or_else(|| accept::format(request), Ok) {
+    // The page asks its own address for the data.
+    let fixed = loc
+        .status
+        .filter(|format| *format != Format::Html || !accept::is_asked(request));
+    let format = match fixed.map_or_else(|| accept::format(request), Ok) {
         Ok(format) => format,
         Err(refused) => return Some(response::refuse(request, &refused)),
     };

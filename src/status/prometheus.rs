@@ -115,6 +115,22 @@ pub fn write(out: &mut Out, source: &Source<'_>) -> fmt::Result {
 
     head(
         out,
+        "upstream_tier",
+        "gauge",
+        "Tier of an upstream: 0 a normal one, 1 a backup, or as tier= says.",
+    )?;
+    for member in members(source) {
+        member.begin(out, "upstream_tier", "upstream")?;
+        let tier = member
+            .upstrand
+            .members
+            .get(member.number)
+            .map_or(0, |m| m.tier);
+        writeln!(out, "}} {tier}")?;
+    }
+
+    head(
+        out,
         "try_duration_seconds",
         "histogram",
         "What tries took, from the choice of the upstream to the header of its answer.",

@@ -43,6 +43,13 @@ impl Refused {
     }
 }
 
+/// What goes with each answer: it is never cached, nor guessed at, nor shown in somebody's frame.
+const HEADERS: [(&CStr, &CStr); 3] = [
+    (c"Cache-Control", c"no-store"),
+    (c"X-Content-Type-Options", c"nosniff"),
+    (c"X-Frame-Options", c"DENY"),
+];
+
 /// What a handler returns if memory is short.
 pub const FAILED: ngx_int_t = NGX_HTTP_INTERNAL_SERVER_ERROR as ngx_int_t;
 
@@ -134,8 +141,10 @@ fn send(
     chain: *mut ngx_chain_t,
     len: u64,
 ) -> ngx_int_t {
-    if add_header(request, c"Cache-Control", c"no-store").is_none() {
-        return FAILED;
+    for (name, value) in HEADERS {
+        if add_header(request, name, value).is_none() {
+            return FAILED;
+        }
     }
     let headers = &mut request.fields_mut().headers_out;
     headers.status = status;

@@ -16,7 +16,7 @@ import urllib.request
 
 sys.dont_write_bytecode = True
 from browser import Browser, Tab, program  # noqa: E402
-from mock import Server, document, out, peer, upstrand, upstream  # noqa: E402
+from mock import HASTE, Server, document, out, peer, upstrand, upstream  # noqa: E402
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 failed = 0
@@ -259,7 +259,7 @@ def mocked(browser):
     server.scene = "503"
     tab.wait(f"{text('#banner')} !== ''")
     server.asked = 0
-    time.sleep(7)
+    time.sleep(7 / HASTE)
     check("it asks less and less often while that lasts", 1 <= server.asked <= 3, server.asked)
     lowest = tab.js(CONTRAST)
     check("contrast of the banner", lowest[0] >= 4.5, lowest)
@@ -268,11 +268,11 @@ def mocked(browser):
     check("asked to, it tries at once", tab.wait(f"{text('#banner')} === ''", 2))
 
     server.most_running = 0
-    server.scene = (5, all_states())
-    time.sleep(9)
+    server.scene = (5 / HASTE, all_states())
+    time.sleep(9 / HASTE)
     check("slow answers do not pile up", server.most_running == 1, server.most_running)
     server.scene = "hang"
-    check("an answer that does not come at all is given up", tab.wait(f"{text('#banner')}.includes('nothing within 10 s')", 25),
+    check("an answer that does not come at all is given up", tab.wait(f"{text('#banner')}.includes('nothing within 2 s')", 25),
           banner())
     server.scene = all_states()
     check("and it recovers from that", tab.wait(f"{text('#banner')} === ''", 10), banner())
@@ -282,16 +282,16 @@ def mocked(browser):
            "document.dispatchEvent(new Event('visibilitychange'))")
     time.sleep(0.5)
     server.asked = 0
-    time.sleep(5)
+    time.sleep(5 / HASTE)
     check("a hidden page does not ask", server.asked == 0, server.asked)
     tab.js("Object.defineProperty(document, 'hidden', { value: false, configurable: true });"
            "document.dispatchEvent(new Event('visibilitychange'))")
-    time.sleep(0.5)
+    time.sleep(0.5 / HASTE)
     check("it asks at once when it is seen again", server.asked == 1, server.asked)
     tab.js("pause.click()")
     time.sleep(0.5)
     server.asked = 0
-    time.sleep(3)
+    time.sleep(3 / HASTE)
     check("paused, it does not ask", server.asked == 0, server.asked)
     tab.js("pause.click()")
 
