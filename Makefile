@@ -14,6 +14,10 @@ NAME := ngx_http_combined_upstreams_module
 export CARGO_TARGET_DIR := $(CURDIR)/target/$(NGINX)
 MODULE := $(CARGO_TARGET_DIR)/release/$(NAME).so
 
+# The client knows no nginx, so one build serves all. Where it is installed.
+CTL := $(CURDIR)/target/ctl/release/upstrandctl
+PREFIX ?= /usr/local
+
 # Files for `make test-t`, and more options for prove.
 T ?= $(wildcard t/stand-in/*.t t/*.t)
 PROVE_FLAGS ?=
@@ -22,15 +26,18 @@ PROVE_FLAGS ?=
 # NGINX_BUILD_DIR, NGINX_BINARY and NGINX_MODULES_PATH.
 with_nginx = set -e; env=$$(tools/nginx.sh $(NGINX)); set -a; eval "$$env"; set +a;
 
-.PHONY: build paths demo test check check-fmt check-clippy test-reference test-unit test-faults test-t \
+.PHONY: build ctl paths demo test check check-fmt check-clippy test-reference test-unit test-faults test-t \
     test-install test-build test-examples test-page test-monitoring rpm deb test-packages test-rpm test-deb test-container \
-    test-crossplane test-matrix bench soak check-asan install deps test-deps clean help
+    test-crossplane test-matrix bench soak check-asan install install-ctl man deps test-deps clean help
 .NOTPARALLEL:
 
 build: ## build nginx (NGINX=vendored|debian) and the module, in release
 	@tools/deps.sh --check $(NGINX)
 	@$(with_nginx) cargo build --release --locked
 	@ln -f $(CARGO_TARGET_DIR)/release/lib$(NAME).so $(MODULE)
+
+ctl: ## build upstrandctl, in release; needs no nginx
+	@cargo build --release --locked -p upstrandctl --target-dir target/ctl
 
 paths: ## print what was built: two lines, nginx=PATH and module=PATH
 	@$(MAKE) --no-print-directory NGINX=$(NGINX) build >&2
@@ -77,7 +84,7 @@ test-t: build ## t/*.t by prove; T=FILES, PROVE_FLAGS=
 	TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
 	    prove $$lib $(PROVE_FLAGS) $(T)
 
-test-install: build ## `make paths` and `make install`
+test-install: build ctl ## `make paths`, `make install` and `make install-ctl`
 	@tools/test-install.sh $(MAKE) NGINX=$(NGINX)
 
 test-build: ## the builds by nginx's own configure
@@ -133,6 +140,12 @@ install: $(if $(wildcard $(MODULE)),,build) ## put the module where that nginx l
 	@$(with_nginx) install -D -m 644 $(MODULE) \
 	    "$(DESTDIR)$$NGINX_MODULES_PATH/$(NAME).so"
 
+install-ctl: $(if $(wildcard $(CTL)),,ctl) ## put upstrandctl, its man page and completions under PREFIX (/usr/local; DESTDIR=)
+	@tools/install-ctl.sh $(CTL) "$(DESTDIR)$(PREFIX)"
+
+man: ## write upstrandctl/upstrandctl.1 anew, from the options
+	@UPSTRANDCTL_WRITE_MAN=1 cargo test --quiet --locked -p upstrandctl man::
+
 deps: ## install what the build and the demo miss, by apt
 	@tools/deps.sh $(NGINX)
 
@@ -144,4 +157,4 @@ clean: ## remove all that was built
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: NGINX=vendored|debian, NGINX_BUILD_DIR, NGINX_SOURCE_DIR, NGINX_BINARY, DESTDIR"
+	@echo "Variables: NGINX=vendored|debian, NGINX_BUILD_DIR, NGINX_SOURCE_DIR, NGINX_BINARY, DESTDIR, PREFIX"

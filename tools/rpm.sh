@@ -57,7 +57,7 @@ export_crates() {
   cd "$tmp/$name-$version"
   cargo vendor --locked --versioned-dirs --quiet "$tmp/vendor" >/dev/null
   for cpu in x86_64 aarch64 powerpc64le s390x riscv64gc; do
-    cargo tree --quiet --locked --edges normal,build --target "$cpu-unknown-linux-gnu" --prefix none
+    cargo tree --quiet --locked --workspace --edges normal,build --target "$cpu-unknown-linux-gnu" --prefix none
   done | sed 's/^\([^ ]*\) v\([^ ]*\).*/\1-\2/' | sort -u >"$used"
   perl -MFile::Path=remove_tree,make_path -MJSON::PP - "$used" "$tmp"/vendor/* <<'PERL'
     use strict;

@@ -26,7 +26,7 @@ check "depends on $abi" grep -wF -- "$abi" <<<"$(dpkg-deb -f "$package" Depends)
 
 # Whatever came here another way.
 run dpkg --purge "$name" >/dev/null 2>&1 || true
-rm -f "$root/usr/lib/nginx/modules/ngx_http_combined_upstreams_module.so"
+rm -f "$root/usr/lib/nginx/modules/ngx_http_combined_upstreams_module.so" "$root/usr/bin/upstrandctl"
 files >"$PACKAGE_TEST_DIR/before"
 check 'not there before' without "$nginx" "$enabled/*.conf"
 
@@ -46,6 +46,9 @@ check 'dpkg -i' dpkg_quietly -i "$package"
 check 'it is enabled by itself, after all others' last
 check "nginx -t with /etc/nginx/nginx.conf and a site that uses the module" site
 check 'a live fail-over, the module loaded as enabled' live "$nginx" "$enabled/*.conf" /usr/lib/nginx/modules
+version=$(dpkg-deb -f "$package" Version)
+check 'the client is there, with its man page and completions' client "${version%-*}" \
+  /usr/share/zsh/vendor-completions
 check 'the licence is there' test -s "$root/usr/share/doc/$name/copyright"
 check 'the manual is there' test -s "$root/usr/share/doc/$name/README.md.gz"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `make paths` and `make install` promise to scripts.
+# What `make paths`, `make install` and `make install-ctl` promise to scripts.
 #
 #   tools/test-install.sh MAKE [ARGUMENT...]     the make to call
 set -eu
@@ -36,5 +36,18 @@ prefix=$("$nginx" -V 2>&1 | sed -n 's/.*--prefix=\([^ ]*\).*/\1/p')
 check 'make install installs one file, where nginx looks for modules' \
   test "$installed" = ".${modules:-${prefix:-/usr/local/nginx}/modules}/${module##*/}"
 check 'the file installed is the one built' cmp "$dir/root/$installed" "$module"
+
+"${make[@]}" --no-print-directory install-ctl DESTDIR="$dir/root-ctl" PREFIX=/usr >&2
+installed=$(cd "$dir/root-ctl" && find . -type f | sort)
+check 'make install-ctl installs the client, its man page and completions' \
+  diff - <(echo "$installed") <<END
+./usr/bin/upstrandctl
+./usr/share/bash-completion/completions/upstrandctl
+./usr/share/fish/vendor_completions.d/upstrandctl.fish
+./usr/share/man/man1/upstrandctl.1
+./usr/share/zsh/site-functions/_upstrandctl
+END
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+check 'the client runs' test "$("$dir/root-ctl/usr/bin/upstrandctl" --version)" = "upstrandctl $version"
 
 exit "$result"

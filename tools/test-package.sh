@@ -83,3 +83,14 @@ END
   chmod 755 "$root/tmp/nginx-packaged"
   run "$top/tools/demo.sh" /tmp/nginx-packaged
 }
+
+# client VERSION ZSH: upstrandctl runs, says VERSION, and comes with a man page that man understands and
+# with completions; those for zsh are in ZSH.
+client() {
+  local page=$root/usr/share/man/man1/upstrandctl.1.gz
+  [ "$(run /usr/bin/upstrandctl --version)" = "upstrandctl $1" ] || return
+  gzip -t "$page" || return
+  if command -v lexgrog >/dev/null; then lexgrog "$page" || return; fi
+  bash -n "$root/usr/share/bash-completion/completions/upstrandctl" || return
+  test -s "$root$2/_upstrandctl" && test -s "$root/usr/share/fish/vendor_completions.d/upstrandctl.fish"
+}

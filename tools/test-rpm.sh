@@ -36,7 +36,7 @@ confdir=$(rpm -E '%{?nginx_modconfdir}%{!?nginx_modconfdir:%{_datadir}/nginx/mod
 
 # As on a machine with the package nginx, and with a systemctl that tells what it was asked for.
 mkdir -p "$root$moddir" "$root$confdir" "$root/usr/share/licenses"
-rm -f "$root$moddir/ngx_http_combined_upstreams_module.so" "$root/usr/bin/systemctl"
+rm -f "$root$moddir/ngx_http_combined_upstreams_module.so" "$root/usr/bin/systemctl" "$root/usr/bin/upstrandctl"
 # shellcheck disable=SC2016
 printf '#!/bin/sh\necho "$*" >>/tmp/systemctl\nexit 1\n' >"$root/usr/bin/systemctl"
 chmod 755 "$root/usr/bin/systemctl"
@@ -56,6 +56,8 @@ check 'the module is there' test -s "$root$moddir/ngx_http_combined_upstreams_mo
 snippets=("$root$confdir"/*.conf)
 check 'the snippet is the last one, also after mod-zstd.conf' test "${snippets[-1]##*/}" \> mod-zstd.conf
 check 'a live fail-over, the module loaded by the snippet' live "$nginx" "$confdir/*.conf" "$moddir"
+check 'the client is there, with its man page and completions' client "$(rpm -qp --qf '%{VERSION}' "$package")" \
+  /usr/share/zsh/site-functions
 
 check 'rpm -e' rpm --root "$root" -e "$name"
 files >"$PACKAGE_TEST_DIR/after"
