@@ -41,7 +41,7 @@ demo: deps build ## a live fail-over on loopback, checked
 
 test: test-deps check test-reference test-unit test-faults test-t test-install test-build test-examples test-page test-monitoring ## every test there is
 
-check: check-fmt check-clippy ## rustfmt and clippy
+check: check-fmt check-clippy check-deny ## rustfmt, clippy and cargo-deny
 
 # Rust's minimal profile lacks these two.
 if_installed = cargo $(1) --version >/dev/null 2>&1 || \
@@ -53,6 +53,12 @@ check-fmt:
 check-clippy:
 	@$(call if_installed,clippy,clippy) $(with_nginx) \
 	cargo clippy --workspace --all-targets --locked -- -D warnings; echo "ok - cargo clippy"
+
+.PHONY: check-deny
+check-deny: ## licences, duplicates and sources of all crates (deny.toml); skipped without cargo-deny
+	@cargo deny --version >/dev/null 2>&1 || \
+	    { echo "ok - cargo deny # skip not installed: cargo install --locked cargo-deny"; exit 0; }; \
+	cargo deny --locked check licenses bans sources && echo "ok - cargo deny"
 
 test-reference: ## README and contrib/ against the tables of the code
 	@tools/check-reference.sh
@@ -113,7 +119,7 @@ test-container: ## the steps of examples/container without a container
 	examples/container/check.sh "$$NGINX_BINARY" "$$NGINX_SOURCE_DIR"
 
 test-crossplane: ## contrib/crossplane against contrib/directives.json, and crossplane if installed
-	@command -v python3 >/dev/null || { echo "ok - crossplane \# skip no python3"; exit 0; }; \
+	@command -v python3 >/dev/null || { echo "ok - crossplane # skip no python3"; exit 0; }; \
 	contrib/crossplane/generate.py --check
 
 bench: build ## instructions and system calls against plain nginx; BENCH=--check fails if they got worse
@@ -122,6 +128,12 @@ bench: build ## instructions and system calls against plain nginx; BENCH=--check
 soak: build ## everything fails at random under reloads and kills for SOAK_SECONDS (120)
 	@$(with_nginx) TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
 	    cargo test --locked --test soak -- --ignored --nocapture
+
+# In the directory that cargo takes for the module, so that nothing is built twice.
+.PHONY: fuzz
+fuzz: ## walks and status words at random against models of them, for FUZZ_SECONDS (60)
+	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) \
+	    cargo test --locked -p walk --test fuzz random -- --nocapture
 
 test-matrix: ## t/ and tests/ on the nginx of Debian 12, 13, testing, and the vendored one; MATRIX=NGINX...
 	@tools/matrix.sh $(MATRIX)
