@@ -86,8 +86,12 @@ test-t: build ## t/*.t by prove; T=FILES, PROVE_FLAGS=
 test-install: build ## `make paths` and `make install`
 	@tools/test-install.sh $(MAKE) NGINX=$(NGINX)
 
-test-build: ## the builds by nginx's own configure
+test-build: ## the builds by nginx's own configure; some of t/ on the static one
 	@$(with_nginx) tools/test-build.sh $(CARGO_TARGET_DIR)/test-build
+
+.PHONY: test-build-full
+test-build-full: build ## the same, and all of t/ and tests/ on both of them
+	@$(with_nginx) tools/test-build.sh --full $(CARGO_TARGET_DIR)/test-build
 
 test-examples: build ## each configuration in examples/, and the demo
 	@$(with_nginx) tools/test-examples.sh "$$NGINX_BINARY" $(MODULE)
