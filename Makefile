@@ -145,6 +145,10 @@ test-matrix: ## t/ and tests/ on the nginx of Debian 12, 13, testing, and the ve
 check-asan: ## t/*.t and hostile configurations under AddressSanitizer; T=FILES for these only
 	@tools/asan.sh $(if $(filter file,$(origin T)),,$(T))
 
+.PHONY: check-asan-short
+check-asan-short: ## the same with the tests that reach most in the least time
+	@tools/asan.sh short
+
 install: $(if $(wildcard $(MODULE)),,build) ## put the module where that nginx looks for modules (DESTDIR=)
 	@$(with_nginx) install -D -m 644 $(MODULE) \
 	    "$(DESTDIR)$$NGINX_MODULES_PATH/$(NAME).so"
