@@ -345,7 +345,8 @@ impl Setup {
     pub fn start(self) -> Nginx {
         let mut command = self.command();
         let stderr = fs::File::create(self.dir().join("stderr")).expect("a file");
-        command.stderr(stderr);
+        // Not ours: a worker whose master has crashed would keep whoever reads our output waiting.
+        command.stderr(stderr).stdout(Stdio::null());
         if !self.daemon {
             // Goes with the test, even if that one is killed.
             // SAFETY: a plain system call.
