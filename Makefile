@@ -48,7 +48,7 @@ demo: deps build ## a live fail-over on loopback, checked
 
 test: test-deps check test-reference test-unit test-faults test-t test-install test-build test-examples test-page test-monitoring ## every test there is
 
-check: check-fmt check-clippy ## rustfmt and clippy
+check: check-fmt check-clippy check-deny ## rustfmt, clippy and cargo-deny
 
 # Rust's minimal profile lacks these two.
 if_installed = cargo $(1) --version >/dev/null 2>&1 || \
@@ -60,6 +60,12 @@ check-fmt:
 check-clippy:
 	@$(call if_installed,clippy,clippy) $(with_nginx) \
 	cargo clippy --workspace --all-targets --locked -- -D warnings; echo "ok - cargo clippy"
+
+.PHONY: check-deny
+check-deny: ## licences, duplicates and sources of all crates (deny.toml); skipped without cargo-deny
+	@cargo deny --version >/dev/null 2>&1 || \
+	    { echo "ok - cargo deny # skip not installed: cargo install --locked cargo-deny"; exit 0; }; \
+	cargo deny --locked check licenses bans sources && echo "ok - cargo deny"
 
 test-reference: ## README and contrib/ against the tables of the code
 	@tools/check-reference.sh
@@ -87,8 +93,12 @@ test-t: build ## t/*.t by prove; T=FILES, PROVE_FLAGS=
 test-install: build ctl ## `make paths`, `make install` and `make install-ctl`
 	@tools/test-install.sh $(MAKE) NGINX=$(NGINX)
 
-test-build: ## the builds by nginx's own configure
+test-build: ## the builds by nginx's own configure; some of t/ on the static one
 	@$(with_nginx) tools/test-build.sh $(CARGO_TARGET_DIR)/test-build
+
+.PHONY: test-build-full
+test-build-full: build ## the same, and all of t/ and tests/ on both of them
+	@$(with_nginx) tools/test-build.sh --full $(CARGO_TARGET_DIR)/test-build
 
 test-examples: build ## each configuration in examples/, and the demo
 	@$(with_nginx) tools/test-examples.sh "$$NGINX_BINARY" $(MODULE)
@@ -120,7 +130,7 @@ test-container: ## the steps of examples/container without a container
 	examples/container/check.sh "$$NGINX_BINARY" "$$NGINX_SOURCE_DIR"
 
 test-crossplane: ## contrib/crossplane against contrib/directives.json, and crossplane if installed
-	@command -v python3 >/dev/null || { echo "ok - crossplane \# skip no python3"; exit 0; }; \
+	@command -v python3 >/dev/null || { echo "ok - crossplane # skip no python3"; exit 0; }; \
 	contrib/crossplane/generate.py --check
 
 bench: build ## instructions and system calls against plain nginx; BENCH=--check fails if they got worse
@@ -130,11 +140,21 @@ soak: build ## everything fails at random under reloads and kills for SOAK_SECON
 	@$(with_nginx) TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
 	    cargo test --locked --test soak -- --ignored --nocapture
 
+# In the directory that cargo takes for the module, so that nothing is built twice.
+.PHONY: fuzz
+fuzz: ## walks and status words at random against models of them, for FUZZ_SECONDS (60)
+	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) \
+	    cargo test --locked -p walk --test fuzz random -- --nocapture
+
 test-matrix: ## t/ and tests/ on the nginx of Debian 12, 13, testing, and the vendored one; MATRIX=NGINX...
 	@tools/matrix.sh $(MATRIX)
 
 check-asan: ## t/*.t and hostile configurations under AddressSanitizer; T=FILES for these only
 	@tools/asan.sh $(if $(filter file,$(origin T)),,$(T))
+
+.PHONY: check-asan-short
+check-asan-short: ## the same with the tests that reach most in the least time
+	@tools/asan.sh short
 
 install: $(if $(wildcard $(MODULE)),,build) ## put the module where that nginx looks for modules (DESTDIR=)
 	@$(with_nginx) install -D -m 644 $(MODULE) \

@@ -370,6 +370,20 @@ no-uri
 
 
 
+=== what a client makes of the variable stays in its line and in its quotes
+--- http_config
+backend u1 { return 503 "u1\n"; }
+upstrand a { upstream u1; intercept_statuses 5xx $x; }
+--- config
+location ~ "(?s)^/t/(?<x>.*)$" { proxy_pass http://$upstrand_a; }
+--- request
+GET /t/a%0Ab%22%5C%1B%7F%C3%BC
+--- error_code: 503
+--- error_log
+invalid URI "a\x0Ab\x22\x5C\x1B\x7F\xC3\xBC" in "intercept_statuses" of upstrand "a"
+
+
+
 === HEAD: the header of the location, and no body
 --- http_config
 backend u1 { return 503 "u1\n"; }

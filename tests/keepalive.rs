@@ -11,7 +11,10 @@
 
 mod support;
 
-use support::{answer, eventually, noise, sleep, Act, Backend, Nginx, Setup, FAILURES, KEEPALIVE};
+use support::nginx::at_least;
+use support::{
+    answer, eventually, noise, skip, sleep, Act, Backend, Nginx, Setup, FAILURES, KEEPALIVE,
+};
 
 /// u1 that does this, and u2 that is good; both keep connections.
 fn start(act: impl Into<Act>, location: &str) -> (Backend, Backend, Nginx) {
@@ -230,6 +233,7 @@ fn singlets_take_over_keepalive_requests_and_keepalive_timeout() {
 fn singlets_without_keepalive_reuse_as_much_as_their_host() {
     let (a, b) = (Backend::new("a", 200), Backend::new("b", 200));
     let nginx = Setup::new()
+        .default_keepalive()
         .at("a", &a)
         .at("b", &b)
         .http("upstream u { server <a>; server <b> down; combine_server_singlets _s_; }\n")
@@ -242,6 +246,76 @@ fn singlets_without_keepalive_reuse_as_much_as_their_host() {
     let host = a.connections();
     (0..5).for_each(|_| drop(nginx.get("/1")));
     assert_eq!(a.connections() - host, host);
+}
+
+#[test]
+fn singlets_keep_their_connections_to_one_location_if_their_host_does() {
+    if !at_least([1, 29, 7]) {
+        skip(
+            "singlets_keep_their_connections_to_one_location_if_their_host_does",
+            "nginx before 1.29.7 has no keepalive ... local",
+        );
+        return;
+    }
+    for (lines, locals) in [
+        ("keepalive 4; combine_server_singlets _s_;", 1),
+        ("combine_server_singlets _s_ nobackup; keepalive 4;", 1),
+        ("keepalive 4 local; combine_server_singlets _s_;", 2),
+        ("combine_server_singlets _s_; keepalive 4 local;", 2),
+        (
+            "combine_server_singlets _s_ nobackup; keepalive 4 local;",
+            2,
+        ),
+        (
+            "least_conn; combine_server_singlets _s_; keepalive 4 local;",
+            2,
+        ),
+    ] {
+        let (a, b) = (Backend::new("a", 200), Backend::new("b", 200));
+        let nginx = Setup::new()
+            .at("a", &a)
+            .at("b", &b)
+            .http(&format!(
+                "upstream u {{ server <a>; server <b> down; {lines} }}\n"
+            ))
+            .server(
+                "location /u1 { proxy_pass http://u; }\n\
+                 location /u2 { proxy_pass http://u; }\n\
+                 location /s1 { proxy_pass http://u_s_1; }\n\
+                 location /s2 { proxy_pass http://u_s_1; }\n",
+            )
+            .start();
+        let mut before = 0;
+        for upstream in ["u", "s"] {
+            for _ in 0..3 {
+                for location in 1..=2 {
+                    assert_eq!(nginx.get(&format!("/{upstream}{location}")).text(), "a");
+                }
+            }
+            assert_eq!(a.connections() - before, locals, "{upstream}: {lines}");
+            before = a.connections();
+        }
+    }
+}
+
+#[test]
+fn a_failover_reuses_connections_where_nginx_does_so_by_default() {
+    if !at_least([1, 29, 7]) {
+        skip(
+            "a_failover_reuses_connections_where_nginx_does_so_by_default",
+            "nginx before 1.29.7 keeps no connections unless told",
+        );
+        return;
+    }
+    let (u1, u2) = (Backend::new("u1", 503), Backend::new("u2", 200));
+    let nginx = Setup::new()
+        .default_keepalive()
+        .upstream("u1", &u1)
+        .upstream("u2", &u2)
+        .upstrand(&format!("upstream ~^u; order per_request; {FAILURES}"))
+        .start();
+    eight(&u1, &u2, &nginx);
+    assert_eq!(u1.connections(), 1);
 }
 
 #[test]

@@ -281,6 +281,33 @@ fn two_thousand_failovers_do_not_grow_a_worker() {
 }
 
 #[test]
+fn names_of_upstrands_that_clients_make_up_take_no_memory() {
+    let u1 = Backend::new("u1", 200);
+    let nginx = Setup::new()
+        .upstream("u1", &u1)
+        .http("upstrand s { upstream u1; }\n")
+        .server(
+            "location / { dynamic_upstrand $upstrand_any $http_x_name; \
+             proxy_pass http://$upstrand_any; }\n",
+        )
+        .start();
+    let worker = nginx.workers()[0];
+    let ask = |name: &str| nginx.ask("GET", "/", &format!("X-Name: {name}\r\n"), b"");
+    let some = |numbers: std::ops::Range<u32>| {
+        for n in numbers {
+            let name = format!("s{n}-{}", "x".repeat(900));
+            assert_eq!(ask(&name).status, 500, "no such upstrand");
+        }
+    };
+    some(0..300);
+    let before = memory(worker);
+    some(300..3000);
+    let grown = memory(worker) - before;
+    assert!(grown < 600, "the worker grew by {grown} kB");
+    assert_eq!((ask("S").text(), u1.count()), ("u1".into(), 1));
+}
+
+#[test]
 fn a_walk_over_many_failing_upstreams_ends_with_the_good_one() {
     let (bad, good) = (Backend::new("bad", 503), Backend::new("good", 200));
     let mut setup = Setup::new();

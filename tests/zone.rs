@@ -12,6 +12,8 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use support::{
@@ -403,4 +405,62 @@ fn a_worker_killed_while_it_probes_leaves_the_upstream_to_the_others() {
     assert_eq!(nginx.get("/").text(), "u1");
     let lost = client::get(nginx.port(), "/").is_err();
     assert!(!lost);
+}
+
+/// The first place in the master's shared memory where these bytes are.
+fn find_shared(nginx: &Nginx, bytes: &[u8]) -> Option<u64> {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", nginx.master)).ok()?;
+    let memory = File::open(format!("/proc/{}/mem", nginx.master)).ok()?;
+    let shared = maps.lines().filter(|line| line.contains(" rw-s "));
+    shared
+        .filter_map(|line| line.split_once(' ')?.0.split_once('-'))
+        .find_map(|(from, to)| {
+            let from = u64::from_str_radix(from, 16).ok()?;
+            let to = u64::from_str_radix(to, 16).ok()?;
+            let mut content = vec![0; (to - from) as usize];
+            memory.read_exact_at(&mut content, from).ok()?;
+            let at = content.windows(bytes.len()).position(|w| w == bytes)?;
+            Some(from + at as u64)
+        })
+}
+
+#[test]
+fn a_reload_takes_over_nothing_that_a_zone_cannot_hold() {
+    const MAGIC: u64 = u64::from_be_bytes(*b"upstrand");
+    let (u1, u2) = (Backend::new("u1", 503), Backend::new("u2", 200));
+    let nginx = Setup::new()
+        .upstream("first_member", &u1)
+        .upstream("second_member", &u2)
+        .upstrand(&format!(
+            "zone z 256k; upstream first_member blacklist_interval=60s; \
+             upstream second_member; order per_request; {FAILURES}"
+        ))
+        .start();
+    assert_eq!(nginx.get("/").text(), "u2");
+    let start = || find_shared(&nginx, &MAGIC.to_ne_bytes()).expect("a zone");
+    // The words of the header and of the upstrand's head, and the lengths of names.
+    let words = (1..8).map(|n| ("", n * 8));
+    let names = ["first_member", "second_member"].map(|name| (name, 0));
+    for (name, offset) in words.chain(names) {
+        for value in [0, 1 << 40, (1 << 63) + 8, u64::MAX] {
+            let at = match name {
+                "" => start() + offset,
+                name => {
+                    let len = (name.len() as u64).to_ne_bytes();
+                    let bytes = [&len, name.as_bytes()].concat();
+                    find_shared(&nginx, &bytes).expect("a name")
+                }
+            };
+            let path = format!("/proc/{}/mem", nginx.master);
+            let memory = OpenOptions::new().write(true).open(path);
+            let memory = memory.expect("a child's memory");
+            memory.write_all_at(&u64::to_ne_bytes(value), at).unwrap();
+            nginx.reload();
+            assert_eq!(nginx.get("/").text(), "u2", "{name}{offset}: {value}");
+        }
+    }
+    // With all as it should be marks are taken over.
+    let asked = u1.count();
+    nginx.reload();
+    assert_eq!((nginx.get("/").text(), u1.count()), ("u2".into(), asked));
 }

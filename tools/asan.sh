@@ -3,6 +3,7 @@
 # and hostile configurations (tests/hostile_conf.rs) with them. Any report, crash or [alert] fails.
 #
 #   tools/asan.sh build      only build; prints nginx=PATH and module=PATH
+#   tools/asan.sh short      build, then the tests that reach most of the code in the least time
 #   tools/asan.sh [FILE...]  build, then prove FILES (default: t/*.t and the configurations)
 #
 # Needs clang with its compiler-rt and NGINX_SOURCE_DIR, the sources of an nginx (tools/nginx.sh
@@ -79,7 +80,10 @@ build() {
   if [ -z "${NGINX_SOURCE_DIR-}" ] || ! [ -f "$NGINX_SOURCE_DIR/src/core/nginx.c" ]; then
     local made
     made=$("$top/tools/nginx.sh" vendored)
+    # Exported: cargo builds the configurations' test against that nginx.
+    set -a
     eval "$made"
+    set +a
   fi
   mkdir -p "$out"
   exec 9>"$out/lock"
@@ -91,6 +95,7 @@ build() {
   module=$out/$target/debug/lib$name.so
 }
 
+# run COUNT FILE...: proves the files, and has nginx read COUNT hostile configurations.
 run() {
   local lib=() failed=0 hostile=$1
   shift
@@ -103,9 +108,10 @@ run() {
   ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/report \
     TEST_NGINX_BINARY=$nginx TEST_NGINX_LOAD_MODULES=$module \
     prove "${lib[@]}" "$@" || failed=1
-  if [ "$hostile" = yes ]; then
+  if [ "$hostile" != 0 ]; then
     ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/report \
       TEST_NGINX_BINARY=$nginx TEST_NGINX_LOAD_MODULES=$module \
+      HOSTILE_CONF_COUNT=${HOSTILE_CONF_COUNT:-$hostile} \
       cargo test --quiet --locked --test hostile_conf || failed=1
   fi
   if [ -n "$(ls -A "$reports")" ]; then
@@ -121,9 +127,15 @@ if [ "${1-}" = build ]; then
   printf 'nginx=%s\nmodule=%s\n' "$nginx" "$module"
   exit
 fi
-hostile=no
-if [ $# -eq 0 ]; then
-  hostile=yes
+hostile=0
+if [ "${1-}" = short ]; then
+  hostile=100
+  cd "$top"
+  # A few files at a time, each with ports and a directory of its own: they wait more than they work.
+  export TEST_NGINX_RANDOMIZE=1
+  set -- -j 3 t/defects.t t/run_*.t
+elif [ $# -eq 0 ]; then
+  hostile=400
   # Without t/stand-in/*.t: those send signals to see whether a crash is noticed.
   cd "$top"
   set -- t/*.t

@@ -3,7 +3,8 @@
 # - README.md has a section for each directive of the table in src/lib.rs, with Syntax, Default,
 #   Context and Since, and the context is the table's;
 # - README.md has each variable of src/variables.rs, and each message that src/ can log;
-# - contrib/directives.json is what the tables say, and Vim's syntax file knows all directives.
+# - contrib/directives.json is what the tables say, and Vim's syntax file knows all directives;
+# - src/ opens no files and no sockets of its own.
 #
 #   tools/check-reference.sh            prints TAP, fails if anything differs
 #   tools/check-reference.sh --write    writes contrib/directives.json
@@ -164,6 +165,15 @@ for (@messages) {
     push @missing, "$path: $message" unless $readme =~ /$pattern/;
 }
 ok(%seen > 10 && !@missing, 'README.md: messages', @missing);
+
+# SECURITY.md: no listener, and no files. (src/nginx/fault.rs is not in a build for use.)
+my $reach = qr/\bstd::(?:fs|net|os::unix::net|process::Command)\b|\bngx_(?:create_listening|open_\w*file\w*|create_file\w*)\b|\bfn (?:socket|open|fopen)\b/;
+my @reaching;
+for my $path (split /\n/, `find src -name '*.rs' -o -name '*.c'`) {
+    my $line = 0;
+    $line++, /$reach/ && push @reaching, "$path:$line" for split /\n/, need($path);
+}
+ok(!@reaching, 'src/ opens no files and no sockets', @reaching);
 
 exit $wrong;
 PERL

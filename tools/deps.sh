@@ -51,7 +51,17 @@ fi
 need make command -v make
 need libclang-dev libclang
 need curl command -v curl
+# AddressSanitizer needs the runtime of the clang at hand; else both are Debian's.
+asan() { echo 'int main(void) { return 0; }' | clang -fsanitize=address -xc -o /dev/null -; }
+asan_runtime() {
+  local version
+  version=$(clang -dumpversion 2>/dev/null | cut -d. -f1)
+  echo "libclang-rt-${version:+$version-}dev"
+}
+
 if [ -n "$for_tests" ]; then
+  need clang command -v clang
+  need "$(asan_runtime)" asan
   need perl command -v prove
   need openssl command -v openssl
   # The bench.

@@ -9,7 +9,7 @@ use nginx_sys::{
 use walk::Answer;
 
 use super::walking::Walking;
-use crate::nginx::{bytes, fault, Text, DONE, OK};
+use crate::nginx::{bytes, fault, Escaped, Text, DONE, OK};
 
 /// The URI that takes the walk's final answer. Each request is intercepted once at most: a
 /// location that points back at the upstrand does not loop.
@@ -31,7 +31,7 @@ pub fn uri(walking: &Walking, answer: Answer) -> Option<ngx_str_t> {
             NGX_LOG_ERR,
             request.log(),
             "invalid URI \"{}\" in \"intercept_statuses\" of upstrand \"{}\"",
-            Text(bytes(&uri)),
+            Escaped(bytes(&uri)),
             Text(walking.upstrand().name_bytes())
         );
         return None;

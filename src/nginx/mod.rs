@@ -22,7 +22,7 @@ pub use guard::{guard, guard_or, log_panics};
 pub use pool::Pool;
 pub use probe::bindings_fit;
 pub use request::{Request, SavedFlags};
-pub use text::{bytes, lowercase, string, Text};
+pub use text::{bytes, lowercase, string, Escaped, Text};
 pub use upstream::{CacheStatus, SrvConf, Upstream};
 pub use value::{variable, Value};
 

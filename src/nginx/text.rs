@@ -40,3 +40,19 @@ impl fmt::Display for Text<'_> {
         Ok(())
     }
 }
+
+/// Bytes in a message that a client may have chosen, escaped as nginx does it in an access log: none
+/// of them ends the line or the quotes.
+pub struct Escaped<'a>(pub &'a [u8]);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.0 {
+            match byte {
+                b'"' | b'\\' | ..0x20 | 0x7f.. => write!(f, "\\x{byte:02X}")?,
+                _ => fmt::Write::write_char(f, char::from(*byte))?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,6 +1,6 @@
 //! A small HTTP/1.1 client that believes nothing: an answer is whole, or it is an error.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -170,10 +170,14 @@ impl Client {
     /// Reads some more bytes into the buffer; false at the end.
     pub fn more(&mut self) -> Result<bool, String> {
         let mut bytes = [0; 16384];
-        let len = self
-            .stream
-            .read(&mut bytes)
-            .map_err(|e| format!("{e} after {} bytes", self.buffer.len()))?;
+        let len = loop {
+            match self.stream.read(&mut bytes) {
+                // A read with a time limit ends so when the machine or the process was stopped.
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
+        let len = len.map_err(|e| format!("{e} after {} bytes", self.buffer.len()))?;
         self.buffer.extend_from_slice(&bytes[..len]);
         Ok(len > 0)
     }

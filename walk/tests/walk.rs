@@ -1,5 +1,4 @@
-//! Walks against a plain model of the rules, on random plans, marks and times. The seed of a
-//! failure is printed; `WALK_SEED` runs one seed alone, `WALK_ROUNDS` sets how many are run.
+//! The rules of a walk, each by an example. fuzz.rs compares walks with a model of the rules.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -7,12 +6,8 @@
     clippy::arithmetic_side_effects
 )]
 
-use std::collections::HashSet;
-use std::env;
 use std::sync::atomic::AtomicU64;
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use walk::{
     explain, member_words, Cause, MemberCounts, MemberState, Order, Plan, Reason, State, TierState,
     Try, UpstrandCounts, Walk, Why,
@@ -368,132 +363,4 @@ fn explains_why_each_member_is_in_or_out() {
     assert!(last_resort);
     assert_eq!(steps[1], (1, Some(1), Why::LastResort));
     assert_eq!(steps[0], (0, None, Why::Draining));
-}
-
-/// The rules, said plainly: marks as a list, and a walk that looks at each member in turn.
-struct Model {
-    until: Vec<Option<u64>>,
-    draining: Vec<bool>,
-    turns: Vec<u64>,
-}
-
-impl Model {
-    fn order(&mut self, plan: &Plan, index: usize) -> Vec<usize> {
-        let tier = plan.tiers[index];
-        let start = if plan.order.per_request {
-            0
-        } else {
-            self.turns[index] += 1;
-            (self.turns[index] - 1) as usize % tier.len
-        };
-        (0..tier.len)
-            .map(|n| tier.first + (start + n) % tier.len)
-            .collect()
-    }
-
-    fn usable(&self, member: usize, now: u64) -> bool {
-        !self.draining[member] && self.until[member].is_none_or(|until| until <= now)
-    }
-
-    fn walk(&mut self, plan: &Plan, now: u64) -> Vec<(usize, bool)> {
-        let last_resort = !(0..self.until.len()).any(|member| self.usable(member, now));
-        let mut visited = Vec::new();
-        for index in 0..plan.tiers.len() {
-            for member in self.order(plan, index) {
-                if last_resort && !self.draining[member] {
-                    visited.push((member, false));
-                } else if self.usable(member, now) {
-                    let probe = self.until[member].is_some();
-                    if probe {
-                        self.until[member] = Some(now + plan.interval(member));
-                    }
-                    visited.push((member, probe));
-                }
-            }
-        }
-        visited
-    }
-}
-
-#[test]
-fn random_walks_are_those_of_the_model() {
-    let number = |name: &str| {
-        env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    let seeds = match number("WALK_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("WALK_ROUNDS").unwrap_or(400),
-    };
-    for seed in seeds {
-        let result = std::panic::catch_unwind(|| compare(seed));
-        assert!(result.is_ok(), "WALK_SEED={seed}");
-    }
-}
-
-fn compare(seed: u64) {
-    let mut random = StdRng::seed_from_u64(seed);
-    // Long tiers too: marks are kept in words of 64.
-    let size = *[1, 2, 5, 63, 64, 65, 200][random.random_range(0..7)..]
-        .first()
-        .unwrap();
-    let mut ranks: Vec<u32> = (0..size).map(|_| random.random_range(0..4)).collect();
-    ranks.sort_unstable();
-    let intervals = (0..size).map(|_| random.random_range(1..400)).collect();
-    let order = if random.random() {
-        PER_REQUEST
-    } else {
-        Order::default()
-    };
-    let plan = Plan::new(&ranks, intervals, order, 0);
-    let memory = Memory::of(&plan);
-    let state = memory.state();
-    let mut model = Model {
-        until: vec![None; size],
-        draining: vec![false; size],
-        turns: vec![0; plan.tiers.len()],
-    };
-
-    let mut now = 1;
-    for _ in 0..300 {
-        now += *[0, 7, 150, 3000].get(random.random_range(0..4)).unwrap();
-        match random.random_range(0..6) {
-            0 | 1 => {
-                let (from, to) = (random.random_range(0..size), random.random_range(0..=size));
-                for member in from..to {
-                    let until = now + plan.interval(member) * random.random_range(1..20);
-                    state.mark(&plan, member, FAILED, now, until);
-                    model.until[member] = Some(until);
-                }
-            }
-            2 => {
-                let member = random.random_range(0..size);
-                state.unmark(member, now);
-                model.until[member] = None;
-            }
-            3 => {
-                let (member, draining) = (random.random_range(0..size), random.random());
-                let changed = state.set_draining(&plan, member, draining, now);
-                assert_eq!(changed, model.draining[member] != draining);
-                model.draining[member] = draining;
-            }
-            _ => {
-                let mut explained = Vec::new();
-                explain(&plan, &state, now, |step| {
-                    if step.position.is_some() {
-                        explained.push((step.member, step.why == Why::Probe));
-                    }
-                });
-                let visited: Vec<(usize, bool)> = all(&plan, &memory, now)
-                    .iter()
-                    .map(|t| (t.member, t.probe))
-                    .collect();
-                let distinct: HashSet<usize> = visited.iter().map(|(member, _)| *member).collect();
-                assert_eq!(distinct.len(), visited.len(), "an upstream twice");
-                assert_eq!(visited, explained);
-                assert_eq!(visited, model.walk(&plan, now));
-            }
-        }
-    }
 }
