@@ -100,8 +100,8 @@ test-build: ## the builds by nginx's own configure; some of t/ on the static one
 test-build-full: build ## the same, and all of t/ and tests/ on both of them
 	@$(with_nginx) tools/test-build.sh --full $(CARGO_TARGET_DIR)/test-build
 
-test-examples: build ## each configuration in examples/, and the demo
-	@$(with_nginx) tools/test-examples.sh "$$NGINX_BINARY" $(MODULE)
+test-examples: build ctl ## each configuration in examples/, and the demo
+	@$(with_nginx) UPSTRANDCTL=$(CTL) tools/test-examples.sh "$$NGINX_BINARY" $(MODULE)
 
 test-page: ## the page of upstrand_status in headless Chromium; SHOTS=DIRECTORY keeps screenshots
 	@tools/test-page.sh

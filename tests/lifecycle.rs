@@ -229,7 +229,7 @@ fn reloads_do_not_grow_the_master() {
         .collect();
     for i in 0..20 {
         http += &format!(
-            "upstrand s{i} {{ zone z 1m; upstream ~^v blacklist_interval=1s; {FAILURES} \
+            "upstrand s{i} {{ zone z 2m; upstream ~^v blacklist_interval=1s; {FAILURES} \
              intercept_statuses 5xx /f/$arg_x; }}\n"
         );
     }

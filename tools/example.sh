@@ -11,7 +11,8 @@ example_prefix() {
   for kind in client_body proxy fastcgi uwsgi scgi; do
     temp+=" ${kind}_temp_path temp_$kind;"
   done
-  sed "s/^http {/http {$temp/" "$config" >"$dir/nginx.conf"
+  # nginx takes a socket's path from where it was started, not from the prefix.
+  sed -e "s/^http {/http {$temp/" -e "s|unix:logs/|unix:$dir/logs/|" "$config" >"$dir/nginx.conf"
   if [ -n "$module" ]; then
     ln -sf "$module" "$dir/modules/ngx_http_combined_upstreams_module.so"
   else

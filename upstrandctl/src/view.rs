@@ -158,8 +158,8 @@ fn reason(upstream: &Upstream, time: i64) -> String {
     let left = until.map_or(0, |until| until.saturating_sub(time));
     if left > 0 {
         let sign = if reason.is_empty() { "" } else { ", " };
-        // Rounded up: "0s left" is over.
-        let left = age(left.saturating_add(999));
+        // Rounded, as clocks may differ a little; "0s left" is over.
+        let left = age(left.saturating_add(500).max(1000));
         let what = if upstream.draining {
             "blacklisted, "
         } else {
