@@ -394,8 +394,12 @@ VISIT  TIER  UPSTREAM  REASON
             ),
             (
                 r#"{"name":"us","tier":1,"state":"draining","reason":"drained by hand","draining":true,
-                    "blacklisted_until":"2026-11-30T04:20:29.001Z"}"#,
+                    "blacklisted_until":"2026-11-30T04:20:30.004Z"}"#,
                 "us in regions is draining: drained by hand, blacklisted, 30s left\n",
+            ),
+            (
+                r#"{"name":"us","tier":1,"state":"unavail","blacklisted_until":"2026-11-30T04:20:00.200Z"}"#,
+                "us in regions is unavail: 1s left\n",
             ),
             (
                 r#"{"name":"us","tier":1,"state":"unavail","blacklisted_until":"2026-11-30T04:21:05.000Z"}"#,
