@@ -123,10 +123,10 @@ ngx_http_cu_count(ngx_http_request_t *r, ngx_int_t n)
  */
 
 void
-ngx_http_cu_set_value(ngx_http_variable_value_t *v, ngx_str_t *text)
+ngx_http_cu_set_value(ngx_http_variable_value_t *v, u_char *data, size_t len)
 {
-    v->data = text->data;
-    v->len = text->len;
+    v->data = data;
+    v->len = len;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
