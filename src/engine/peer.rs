@@ -153,11 +153,21 @@ fn header_start(_request: Request) -> usize {
 /// Without this `*_intercept_errors` would replace the upstream's body by nginx's page. The copy
 /// of the pass's configuration belongs to the location and is made once: nginx may tell idle
 /// connections apart by its address.
+#[inline]
 fn keep_own_error_body(request: Request, upstream: Upstream) -> Option<()> {
     let conf = upstream.conf()?;
     if conf.intercept_errors == 0 {
         return Some(());
     }
+    replace_conf(request, upstream, conf)
+}
+
+#[inline(never)]
+fn replace_conf(
+    request: Request,
+    upstream: Upstream,
+    conf: &ngx_http_upstream_conf_t,
+) -> Option<()> {
     let original = upstream.fields().conf;
     let loc: &LocConf = request.loc_conf(crate::module())?;
     let copy = match loc.without_intercept.get() {

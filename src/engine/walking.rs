@@ -274,7 +274,7 @@ impl Walking {
     }
 
     /// Marks and turns.
-    pub fn state<'a>(&self) -> State<'a> {
+    pub fn state<'a>(&self) -> &'a State<'a> {
         self.upstrand().memory.state()
     }
 
@@ -293,18 +293,14 @@ impl Walking {
     pub fn next(&mut self) -> Option<Try> {
         let upstrand = self.upstrand();
         self.walk
-            .next(&upstrand.plan, &self.state(), nginx::now(), nginx::random)
+            .next(&upstrand.plan, self.state(), nginx::now(), nginx::random)
     }
 
     /// Begins a try. None: memory is short.
+    #[inline]
     pub fn start_try(&mut self, next: Try) -> Option<()> {
         if next.last_resort {
-            ngx::ngx_log_error!(
-                NGX_LOG_ERR,
-                self.request.log(),
-                "all upstreams in upstrand \"{}\" are blacklisted, whitelisting them",
-                Text(self.upstrand().name_bytes())
-            );
+            self.log_last_resort();
         }
         self.member = next.member;
         self.probe = next.probe;
@@ -331,6 +327,17 @@ impl Walking {
             place.cast::<TryRecord>().write(record);
         }
         Some(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn log_last_resort(&self) {
+        ngx::ngx_log_error!(
+            NGX_LOG_ERR,
+            self.request.log(),
+            "all upstreams in upstrand \"{}\" are blacklisted, whitelisting them",
+            Text(self.upstrand().name_bytes())
+        );
     }
 
     /// The tries so far.

@@ -12,11 +12,11 @@ use nginx_sys::{
 use super::{bytes, Pool, Upstream, OK};
 
 extern "C" {
-    fn ngx_http_cu_save(r: *mut ngx_http_request_t) -> ngx_uint_t;
-    fn ngx_http_cu_restore(r: *mut ngx_http_request_t, saved: ngx_uint_t);
+    fn ngx_http_cu_save(r: *mut ngx_http_request_t, saved: *mut SavedFlags);
+    fn ngx_http_cu_restore(r: *mut ngx_http_request_t, saved: *const SavedFlags);
+    fn ngx_http_cu_restore_error_page(r: *mut ngx_http_request_t, saved: *const SavedFlags);
     fn ngx_http_cu_header_only(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_header_only(r: *mut ngx_http_request_t, value: ngx_uint_t);
-    fn ngx_http_cu_error_page(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_error_page(r: *mut ngx_http_request_t, value: ngx_uint_t);
     fn ngx_http_cu_request_body_no_buffering(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_request_body_no_buffering(r: *mut ngx_http_request_t, value: ngx_uint_t);
@@ -27,9 +27,9 @@ extern "C" {
     fn ngx_http_cu_count(r: *mut ngx_http_request_t, n: ngx_int_t);
 }
 
-/// The bit fields of a request that an answer may change; the places are src/shim.c's.
-#[derive(Clone, Copy)]
-pub struct SavedFlags(ngx_uint_t);
+/// The bit fields of a request, as src/shim.c saves them.
+#[repr(C)]
+pub struct SavedFlags([u64; 4]);
 
 /// A request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,16 +107,26 @@ impl Request {
         unsafe { (*self.connection()).error() != 0 }
     }
 
-    /// The flags that an answer may change.
-    pub fn save_flags(self) -> SavedFlags {
-        // SAFETY: the request is live.
-        SavedFlags(unsafe { ngx_http_cu_save(self.as_ptr()) })
+    /// Saves the flags, of which an answer may change some.
+    ///
+    /// # Safety
+    ///
+    /// `place` is memory for them.
+    pub unsafe fn save_flags(self, place: *mut SavedFlags) {
+        // SAFETY: the request is live; as the caller says.
+        unsafe { ngx_http_cu_save(self.as_ptr(), place) };
     }
 
-    /// Sets those flags to what they were.
-    pub fn restore_flags(self, saved: SavedFlags) {
+    /// Sets the flags that an answer may change to what they were.
+    pub fn restore_flags(self, saved: &SavedFlags) {
         // SAFETY: the request is live.
-        unsafe { ngx_http_cu_restore(self.as_ptr(), saved.0) };
+        unsafe { ngx_http_cu_restore(self.as_ptr(), saved) };
+    }
+
+    /// Lets `error_page` act as it did when the flags were saved.
+    pub fn restore_error_page(self, saved: &SavedFlags) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_restore_error_page(self.as_ptr(), saved) };
     }
 
     /// Whether no body is to be sent.
@@ -131,13 +141,7 @@ impl Request {
         unsafe { ngx_http_cu_set_header_only(self.as_ptr(), 1) };
     }
 
-    /// Whether `error_page` has acted, and does not act again.
-    pub fn error_page(self) -> bool {
-        // SAFETY: the request is live.
-        unsafe { ngx_http_cu_error_page(self.as_ptr()) != 0 }
-    }
-
-    /// See `error_page()`.
+    /// Says whether `error_page` has acted, and does not act again.
     pub fn set_error_page(self, acted: bool) {
         // SAFETY: the request is live.
         unsafe { ngx_http_cu_set_error_page(self.as_ptr(), acted.into()) };
