@@ -162,12 +162,12 @@ ngx_http_cu_quickack(ngx_connection_t *c)
 }
 
 
-/* Takes (1) or gives back (-1) a reference on the main request. */
+/* Takes a reference on the main request. */
 
 void
-ngx_http_cu_count(ngx_http_request_t *r, ngx_int_t n)
+ngx_http_cu_hold(ngx_http_request_t *r)
 {
-    r->main->count += n;
+    r->main->count++;
 }
 
 

@@ -32,12 +32,9 @@ pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t
     }
     request.set_header_only();
     request.fields_mut().write_event_handler = Some(enter_again);
-    if !request.post() {
-        if !kind.cached {
-            request.release();
-        }
-        return ERROR;
-    }
+    // SAFETY: the walk is in the pool of the main request, and leaves a try only after the handler
+    // of the last one has run.
+    unsafe { request.post(&mut walking.posted) };
     DONE
 }
 

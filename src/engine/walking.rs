@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 
 use nginx_sys::{
     ngx_array_push, ngx_array_t, ngx_http_cleanup_t, ngx_http_post_subrequest_t,
-    ngx_http_request_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
+    ngx_http_posted_request_t, ngx_http_request_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
 };
 use walk::{Reason, State, Try, Walk};
 
@@ -130,6 +130,8 @@ pub struct Walking {
     pub owner: *mut ngx_http_post_subrequest_t,
     /// What stands in the owner's place.
     pub post: ngx_http_post_subrequest_t,
+    /// What the request is posted with when a try is left.
+    pub posted: ngx_http_posted_request_t,
     /// The timer of `next_upstream_timeout`; NULL: there is none.
     pub timer: *mut Timer,
     /// An earlier walk of the request, which was intercepted.
@@ -186,6 +188,10 @@ impl Walking {
             post: ngx_http_post_subrequest_t {
                 handler: None,
                 data: ptr::null_mut(),
+            },
+            posted: ngx_http_posted_request_t {
+                request: ptr::null_mut(),
+                next: ptr::null_mut(),
             },
             timer: ptr::null_mut(),
             previous,

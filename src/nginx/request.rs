@@ -1,15 +1,15 @@
 //! Requests.
 
 use core::ffi::c_void;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use nginx_sys::{
-    ngx_connection_t, ngx_http_log_ctx_t, ngx_http_post_request, ngx_http_request_t,
-    ngx_http_upstream_state_t, ngx_int_t, ngx_log_t, ngx_module_t, ngx_str_t, ngx_table_elt_t,
-    ngx_uint_t, NGX_HTTP_LOCK, NGX_HTTP_PATCH, NGX_HTTP_POST,
+    ngx_connection_t, ngx_http_log_ctx_t, ngx_http_post_request, ngx_http_posted_request_t,
+    ngx_http_request_t, ngx_http_upstream_state_t, ngx_log_t, ngx_module_t, ngx_str_t,
+    ngx_table_elt_t, ngx_uint_t, NGX_HTTP_LOCK, NGX_HTTP_PATCH, NGX_HTTP_POST,
 };
 
-use super::{bytes, Pool, Upstream, OK};
+use super::{bytes, Pool, Upstream};
 
 extern "C" {
     fn ngx_http_cu_save(r: *mut ngx_http_request_t, saved: *mut SavedFlags);
@@ -24,7 +24,7 @@ extern "C" {
     fn ngx_http_cu_background(r: *mut ngx_http_request_t) -> ngx_uint_t;
     #[cfg(ngx_feature = "http_cache")]
     fn ngx_http_cu_cached(r: *mut ngx_http_request_t) -> ngx_uint_t;
-    fn ngx_http_cu_count(r: *mut ngx_http_request_t, n: ngx_int_t);
+    fn ngx_http_cu_hold(r: *mut ngx_http_request_t);
 }
 
 /// The bit fields of a request, as src/shim.c saves them.
@@ -187,19 +187,18 @@ impl Request {
     /// Takes a reference, so that a later `NGX_DONE` leaves the request alive.
     pub fn hold(self) {
         // SAFETY: the request is live.
-        unsafe { ngx_http_cu_count(self.as_ptr(), 1) };
-    }
-
-    /// Gives back a reference that is not needed after all.
-    pub fn release(self) {
-        // SAFETY: pairs with hold().
-        unsafe { ngx_http_cu_count(self.as_ptr(), -1) };
+        unsafe { ngx_http_cu_hold(self.as_ptr()) };
     }
 
     /// Has `write_event_handler` run as soon as the event at hand is done with.
-    pub fn post(self) -> bool {
-        // SAFETY: the request is live.
-        unsafe { ngx_http_post_request(self.as_ptr(), ptr::null_mut()) == OK }
+    ///
+    /// # Safety
+    ///
+    /// `place` outlives the request's main request, and is not in use: what was posted with it
+    /// before has run.
+    pub unsafe fn post(self, place: *mut ngx_http_posted_request_t) {
+        // SAFETY: the request is live; as the caller says. With a place it does not fail.
+        unsafe { ngx_http_post_request(self.as_ptr(), place) };
     }
 
     /// Whether the method must not be repeated once it was sent: nginx's own rule.
