@@ -103,6 +103,7 @@ fn reuse_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
         buffer: start,
         size,
         lists: [headers, trailers],
+        bufs,
     } = walking.spare;
     let fields = upstream.fields_mut();
     let wanted = upstream.conf()?.buffer_size;
@@ -112,6 +113,9 @@ fn reuse_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
     let pool = walking.request.pool()?;
     reuse_list(&mut fields.headers_in.headers, pool, headers, HEADERS);
     reuse_list(&mut fields.headers_in.trailers, pool, trailers, TRAILERS);
+    if fields.free_bufs.is_null() {
+        fields.free_bufs = bufs;
+    }
     walking.spare = Spare::NONE;
     let skipped = header_start(walking.request);
     fields.buffer.start = start;

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use nginx_sys::{
-    ngx_array_push, ngx_array_t, ngx_http_cleanup_t, ngx_http_post_subrequest_t,
+    ngx_array_push, ngx_array_t, ngx_chain_t, ngx_http_cleanup_t, ngx_http_post_subrequest_t,
     ngx_http_posted_request_t, ngx_http_request_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
 };
 use walk::{Reason, State, Try, Walk};
@@ -51,6 +51,8 @@ pub struct Spare {
     pub size: usize,
     /// The elements of the lists of headers and of trailers.
     pub lists: [*mut c_void; 2],
+    /// What described the part of the body that came with the header.
+    pub bufs: *mut ngx_chain_t,
 }
 
 impl Spare {
@@ -59,6 +61,7 @@ impl Spare {
         buffer: ptr::null_mut(),
         size: 0,
         lists: [ptr::null_mut(); 2],
+        bufs: ptr::null_mut(),
     };
 }
 
