@@ -89,6 +89,11 @@ server { listen 127.0.0.1:%d; location / { stub_status; } }
         rest = ("cache_status", "connect_time", "header_time", "response_length", "reason", "tries")
         text = "".join("log_format %s '%s';\n" % (name, "|".join("$upstrand_" + v for v in values))
                        for name, values in (("four", four), ("all", four + rest)))
+        # What nginx's own log takes for as many variables of its own.
+        own = ("$proxy_host", "$upstream_addr", "$upstream_status", "$upstream_response_time",
+               "$upstream_cache_status", "$upstream_connect_time", "$upstream_header_time",
+               "$upstream_response_length", "$upstream_bytes_sent", "$upstream_bytes_received")
+        text += "log_format own4 '%s';\nlog_format own10 '%s';\n" % ("|".join(own[:4]), "|".join(own))
         text += upstream("good", self.good)
         text += "".join(upstream("bad%d" % n, self.bad) for n in range(32))
         locations = "set $good good;\n" + location("plain", "good") + location("variable", "$good")
@@ -97,6 +102,8 @@ server { listen 127.0.0.1:%d; location / { stub_status; } }
             locations += of_upstrand("us%d" % k)
         for name in ("four", "all"):
             locations += location(name, "$upstrand_us0", "access_log logs/access.log %s;" % name)
+        for name in ("own4", "own10"):
+            locations += location(name, "good", "access_log logs/access.log %s;" % name)
         text += upstrand("zoned", ["good"], "zone upstrands 64k;")
         locations += of_upstrand("zoned")
         return text + "server { listen 127.0.0.1:%d backlog=4096;\n%s}\n" % (self.front, locations)
@@ -119,7 +126,8 @@ server { listen 127.0.0.1:%d; location / { stub_status; } }
         cost, value = {}, {}
         nginx = self.callgrind("hops", self.hops())
         for path, requests in (("plain", 200), ("variable", 100), ("us0", 200), ("four", 100),
-                               ("all", 100), ("zoned", 200), ("us1", 200), ("us8", 40), ("us32", 20)):
+                               ("all", 100), ("own4", 100), ("own10", 100), ("zoned", 200),
+                               ("us1", 200), ("us8", 40), ("us32", 20)):
             cost[path], _ = nginx.count("/" + path, requests)
         nginx.stop()
         hop = {k: (cost["us%d" % k] - cost["us0"]) / k for k in (1, 8, 32)}

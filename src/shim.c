@@ -11,45 +11,99 @@
 
 /* What an answer may change, and a further try must find as it was. */
 
-#define CU_SAVED(F)                                                           \
-    F(0, header_only)                                                         \
-    F(1, keepalive)                                                           \
-    F(2, lingering_close)                                                     \
-    F(3, allow_ranges)                                                        \
-    F(4, single_range)                                                        \
-    F(5, disable_not_modified)                                                \
-    F(6, expect_tested)                                                       \
-    F(7, limit_rate_set)                                                      \
-    F(8, limit_rate_after_set)
-
-
-ngx_uint_t
-ngx_http_cu_save(ngx_http_request_t *r)
-{
-    ngx_uint_t  saved;
-
-    saved = 0;
-
-#define CU_SAVE(bit, field)  saved |= (ngx_uint_t) r->field << bit;
-    CU_SAVED(CU_SAVE)
-
 #if (NGX_HTTP_CACHE)
-    saved |= (ngx_uint_t) r->cached << 16;
+#define CU_CACHED(F)  F(cached)
+#else
+#define CU_CACHED(F)
 #endif
 
-    return saved;
+#define CU_SAVED(F)                                                           \
+    F(header_only)                                                            \
+    F(keepalive)                                                              \
+    F(lingering_close)                                                        \
+    F(allow_ranges)                                                           \
+    F(single_range)                                                           \
+    F(disable_not_modified)                                                   \
+    F(expect_tested)                                                          \
+    F(limit_rate_set)                                                         \
+    F(limit_rate_after_set)                                                   \
+    CU_CACHED(F)
+
+
+/* All bit fields of a request lie between these two. */
+
+#define CU_BITS       (offsetof(ngx_http_request_t, cleanup) + sizeof(void *))
+#define CU_BITS_SIZE  (offsetof(ngx_http_request_t, state) - CU_BITS)
+
+/* SavedFlags in src/nginx/request.rs */
+
+typedef struct {
+    uint64_t  bits[4];
+} ngx_http_cu_flags_t;
+
+_Static_assert(CU_BITS_SIZE <= sizeof(ngx_http_cu_flags_t), "more flags");
+
+
+/* They are saved as they lie, as most walks never restore them. */
+
+void
+ngx_http_cu_save(ngx_http_request_t *r, ngx_http_cu_flags_t *saved)
+{
+    ngx_memcpy(saved, (u_char *) r + CU_BITS, CU_BITS_SIZE);
 }
 
 
 void
-ngx_http_cu_restore(ngx_http_request_t *r, ngx_uint_t saved)
+ngx_http_cu_restore(ngx_http_request_t *r, const ngx_http_cu_flags_t *saved)
 {
-#define CU_RESTORE(bit, field)  r->field = (saved >> bit) & 1;
-    CU_SAVED(CU_RESTORE)
+    ngx_http_request_t  was;
 
-#if (NGX_HTTP_CACHE)
-    r->cached = (saved >> 16) & 1;
-#endif
+    ngx_memcpy((u_char *) &was + CU_BITS, saved, CU_BITS_SIZE);
+
+#define CU_RESTORE(field)  r->field = was.field;
+    CU_SAVED(CU_RESTORE)
+}
+
+
+void
+ngx_http_cu_restore_error_page(ngx_http_request_t *r,
+    const ngx_http_cu_flags_t *saved)
+{
+    ngx_http_request_t  was;
+
+    ngx_memcpy((u_char *) &was + CU_BITS, saved, CU_BITS_SIZE);
+    r->error_page = was.error_page;
+}
+
+
+/* Whether each of them comes back. */
+
+ngx_uint_t
+ngx_http_cu_saves(void)
+{
+    ngx_uint_t           saves;
+    ngx_http_request_t   r;
+    ngx_http_cu_flags_t  saved;
+
+    saves = 1;
+
+#define CU_SAVES(field)                                                       \
+    ngx_memzero(&r, sizeof(ngx_http_request_t));                              \
+    r.field = 1;                                                              \
+    ngx_http_cu_save(&r, &saved);                                             \
+    r.field = 0;                                                              \
+    ngx_http_cu_restore(&r, &saved);                                          \
+    saves &= r.field;
+
+    CU_SAVED(CU_SAVES)
+
+    ngx_memzero(&r, sizeof(ngx_http_request_t));
+    r.error_page = 1;
+    ngx_http_cu_save(&r, &saved);
+    r.error_page = 0;
+    ngx_http_cu_restore_error_page(&r, &saved);
+
+    return saves & r.error_page;
 }
 
 
@@ -69,7 +123,6 @@ ngx_http_cu_restore(ngx_http_request_t *r, ngx_uint_t saved)
 
 CU_GET(header_only)
 CU_SET(header_only)
-CU_GET(error_page)
 CU_SET(error_page)
 CU_GET(request_body_no_buffering)
 CU_SET(request_body_no_buffering)
@@ -109,12 +162,12 @@ ngx_http_cu_quickack(ngx_connection_t *c)
 }
 
 
-/* Takes (1) or gives back (-1) a reference on the main request. */
+/* Takes a reference on the main request. */
 
 void
-ngx_http_cu_count(ngx_http_request_t *r, ngx_int_t n)
+ngx_http_cu_hold(ngx_http_request_t *r)
 {
-    r->main->count += n;
+    r->main->count++;
 }
 
 
@@ -123,10 +176,10 @@ ngx_http_cu_count(ngx_http_request_t *r, ngx_int_t n)
  */
 
 void
-ngx_http_cu_set_value(ngx_http_variable_value_t *v, ngx_str_t *text)
+ngx_http_cu_set_value(ngx_http_variable_value_t *v, u_char *data, size_t len)
 {
-    v->data = text->data;
-    v->len = text->len;
+    v->data = data;
+    v->len = len;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;

@@ -1,12 +1,12 @@
 //! What `$upstrand_path` and its kin print, made from the records when they are read.
 
 use nginx_sys::{
-    ngx_http_request_t, ngx_http_upstream_state_t, ngx_int_t, ngx_msec_t, ngx_str_t,
-    ngx_variable_value_t, NGX_HTTP_VAR_NOCACHEABLE,
+    ngx_http_request_t, ngx_http_upstream_state_t, ngx_int_t, ngx_str_t, ngx_variable_value_t,
+    NGX_HTTP_VAR_NOCACHEABLE,
 };
 
 use crate::engine::{note_evaluation, TryRecord, Walking};
-use crate::nginx::{bytes, callback, fault, string, Conf, ConfResult, Pool, ERROR, OK};
+use crate::nginx::{bytes, callback, fault, string, Conf, ConfResult, Writer, ERROR, OK};
 use walk::Reason;
 
 /// The variables, in the order of the table.
@@ -72,17 +72,13 @@ unsafe extern "C" fn evaluate(
     // SAFETY: as nginx calls it.
     unsafe {
         callback::variable(r, v, |request, value| {
+            fault::point("variables");
             let walking = Walking::find(request).filter(|walking| has_tries(walking));
             let (Some(walking), Some((_, variable))) = (walking, TABLE.get(data)) else {
                 value.not_found();
                 return OK;
             };
-            let Some(pool) = request.pool() else {
-                return ERROR;
-            };
-            let mut out = Out::new(pool);
-            print(&mut out, walking, *variable);
-            match out.finish() {
+            match text_of(walking, *variable) {
                 Some(text) => {
                     value.set(text);
                     OK
@@ -98,106 +94,46 @@ fn has_tries(walking: &Walking) -> bool {
     !walking.tries().is_empty() || earlier(walking).any(|walk| !walk.tries().is_empty())
 }
 
-/// A value in the making: on the stack while it is short, then in the request's pool.
-struct Out {
-    pool: Pool,
-    short: [u8; SHORT],
-    long: &'static mut [u8],
-    len: usize,
-    failed: bool,
-}
-
-const SHORT: usize = 256;
-
-impl Out {
-    fn new(pool: Pool) -> Out {
-        Out {
-            pool,
-            short: [0; SHORT],
-            long: &mut [],
-            len: 0,
-            failed: false,
-        }
-    }
-
-    /// The value. None: memory is short.
-    fn finish(self) -> Option<ngx_str_t> {
-        if self.failed {
-            return None;
-        }
-        if self.long.is_empty() {
-            return self.pool.copy(self.short.get(..self.len)?);
-        }
-        Some(string(self.long.get(..self.len)?))
-    }
-
-    fn text(&mut self, text: &[u8]) {
-        let end = self.len.saturating_add(text.len());
-        let room = if self.long.is_empty() {
-            self.short.get_mut(self.len..end)
-        } else {
-            self.long.get_mut(self.len..end)
-        };
-        match room {
-            Some(room) => {
-                room.copy_from_slice(text);
-                self.len = end;
-            }
-            None => self.grow(text),
-        }
-    }
-
-    fn grow(&mut self, text: &[u8]) {
-        let end = self.len.saturating_add(text.len());
-        let old: &[u8] = if self.long.is_empty() {
-            &self.short
-        } else {
-            self.long
-        };
-        let old = old.get(..self.len).unwrap_or_default();
-        let Some(long) = self.pool.items(end.saturating_mul(2)) else {
-            self.failed = true;
-            return;
-        };
-        for (to, from) in long.iter_mut().zip(old.iter().chain(text)) {
-            *to = *from;
-        }
-        self.long = long;
-        self.len = end;
-    }
-
-    /// A decimal number of at least `width` digits.
-    fn number(&mut self, mut number: u64, width: usize) {
-        let mut digits = [b'0'; 20];
-        let mut first = digits.len();
-        for (n, digit) in digits.iter_mut().enumerate().rev() {
-            if number == 0 {
-                break;
-            }
-            *digit = b'0'.wrapping_add((number % 10) as u8);
-            number /= 10;
-            first = n;
-        }
-        let first = first.min(digits.len().saturating_sub(width.max(1)));
-        self.text(digits.get(first..).unwrap_or_default());
-    }
-}
-
-fn print(out: &mut Out, walking: &Walking, variable: Variable) {
-    fault::point("variables");
+/// The value of a variable. None: memory is short.
+fn text_of(walking: &Walking, variable: Variable) -> Option<ngx_str_t> {
     match variable {
-        Variable::Name => out.text(walking.upstrand().name_bytes()),
+        Variable::Name => return Some(string(walking.upstrand().name_bytes())),
         Variable::Upstream => {
-            if let Some(member) = walking.current() {
-                out.text(bytes(&member.name));
-            }
+            let member = walking.current();
+            return Some(member.map_or(ngx_str_t::empty(), |member| member.name));
         }
         Variable::Tries => {
             let earlier = earlier(walking).map(|walk| walk.tries().len());
             let tries = earlier.fold(walking.tries().len(), usize::saturating_add);
-            out.number(tries as u64, 1);
+            if let Some(digit) = b"0123456789".get(tries..tries.saturating_add(1)) {
+                return Some(string(digit));
+            }
+            return walking
+                .request
+                .pool()?
+                .write(|out| out.number(tries as u64));
         }
-        _ => print_tries(out, walking, variable),
+        _ => (),
+    }
+    let pool = walking.request.pool()?;
+    let Some(record) = only_try(walking) else {
+        return pool.write(|out| print_tries(out, walking, variable));
+    };
+    if matches!(variable, Variable::Path) {
+        let member = walking.upstrand().members.get(record.member as usize);
+        return Some(member.map_or(ngx_str_t::empty(), |member| member.name));
+    }
+    let states = walking.request.states();
+    pool.write(|out| print_try(out, walking, record, false, states, variable))
+}
+
+/// The request's only try, if nothing else is to be printed: that is how nearly all requests end.
+fn only_try(walking: &Walking) -> Option<&TryRecord> {
+    match walking.tries() {
+        [record] if walking.is_over() && walking.previous.is_null() && !walking.intercepted => {
+            Some(record)
+        }
+        _ => None,
     }
 }
 
@@ -212,7 +148,8 @@ fn earlier<'a>(walking: &Walking) -> impl Iterator<Item = &'a Walking> {
     })
 }
 
-fn print_tries(out: &mut Out, last: &Walking, variable: Variable) {
+#[inline(never)]
+fn print_tries(out: &mut Writer, last: &Walking, variable: Variable) {
     let states = last.request.states();
     let separator: &[u8] = if matches!(variable, Variable::Path) {
         b" -> "
@@ -225,7 +162,7 @@ fn print_tries(out: &mut Out, last: &Walking, variable: Variable) {
 /// The walks of a request up to this one, the first of them first; `end` is where the states of
 /// the next one begin.
 fn print_walks(
-    out: &mut Out,
+    out: &mut Writer,
     walking: &Walking,
     is_last: bool,
     end: usize,
@@ -247,7 +184,7 @@ fn print_walks(
 /// A walk and, if it was the one that was intercepted, what answered instead; `end` is where the
 /// states of the next walk begin.
 fn print_walk(
-    out: &mut Out,
+    out: &mut Writer,
     walking: &Walking,
     is_last: bool,
     end: usize,
@@ -280,8 +217,9 @@ fn range(
     states.get(from..to.max(from)).unwrap_or_default()
 }
 
+#[inline(always)]
 fn print_try(
-    out: &mut Out,
+    out: &mut Writer,
     walking: &Walking,
     record: &TryRecord,
     running: bool,
@@ -294,9 +232,7 @@ fn print_try(
     if matches!(variable, Variable::Path) {
         return out.text(bytes(&member.name));
     }
-    out.text(b"(");
-    out.text(bytes(&member.name));
-    out.text(b") ");
+    out.bracketed(bytes(&member.name));
     match variable {
         Variable::Reason => print_reason(out, record.reason),
         Variable::CacheStatus => {
@@ -318,18 +254,18 @@ fn print_try(
     }
 }
 
-fn print_reason(out: &mut Out, reason: Reason) {
+fn print_reason(out: &mut Writer, reason: Reason) {
     match reason {
         Reason::Http(status) => {
             out.text(b"http_");
-            out.number(u64::from(status), 3);
+            out.three_digits(u64::from(status));
         }
         _ => out.text(reason.word().as_bytes()),
     }
 }
 
 fn print_intercepted(
-    out: &mut Out,
+    out: &mut Writer,
     walking: &Walking,
     states: &[ngx_http_upstream_state_t],
     variable: Variable,
@@ -349,44 +285,47 @@ fn print_intercepted(
     }
 }
 
-fn print_cache_status(out: &mut Out, status: u8) {
+fn print_cache_status(out: &mut Writer, status: u8) {
     let name = CACHE_STATUSES.get(usize::from(status)).unwrap_or(&"");
     out.text(name.as_bytes());
 }
 
 /// The servers of one upstream, as nginx prints them.
-fn print_states(out: &mut Out, states: &[ngx_http_upstream_state_t], variable: Variable) {
+#[inline(always)]
+fn print_states(out: &mut Writer, states: &[ngx_http_upstream_state_t], variable: Variable) {
+    match states {
+        [state] if !state.peer.is_null() => print_state(out, state, variable),
+        _ => print_servers(out, states, variable),
+    }
+}
+
+fn print_servers(out: &mut Writer, states: &[ngx_http_upstream_state_t], variable: Variable) {
     // A state without a peer is nginx's separator between upstreams.
     let servers = states.iter().filter(|state| !state.peer.is_null());
     for (n, state) in servers.enumerate() {
         if n > 0 {
             out.text(b", ");
         }
-        match variable {
-            Variable::Addr => {
-                // SAFETY: a peer's name outlives the request that it was tried for.
-                if let Some(peer) = unsafe { state.peer.as_ref() } {
-                    out.text(bytes(peer));
-                }
-            }
-            Variable::Status if state.status != 0 => out.number(state.status as u64, 3),
-            Variable::Status => out.text(b"-"),
-            Variable::ResponseLength => {
-                out.number(u64::try_from(state.response_length).unwrap_or(0), 1);
-            }
-            Variable::ConnectTime => print_time(out, state.connect_time),
-            Variable::HeaderTime => print_time(out, state.header_time),
-            _ => print_time(out, state.response_time),
-        }
+        print_state(out, state, variable);
     }
 }
 
-/// Seconds and milliseconds.
-fn print_time(out: &mut Out, ms: ngx_msec_t) {
-    if ms == ngx_msec_t::MAX {
-        return out.text(b"-");
+#[inline(always)]
+fn print_state(out: &mut Writer, state: &ngx_http_upstream_state_t, variable: Variable) {
+    match variable {
+        Variable::Addr => {
+            // SAFETY: a peer's name outlives the request that it was tried for.
+            if let Some(peer) = unsafe { state.peer.as_ref() } {
+                out.text(bytes(peer));
+            }
+        }
+        Variable::Status if state.status != 0 => out.three_digits(state.status as u64),
+        Variable::Status => out.text(b"-"),
+        Variable::ResponseLength => {
+            out.number(u64::try_from(state.response_length).unwrap_or(0));
+        }
+        Variable::ConnectTime => out.seconds(state.connect_time),
+        Variable::HeaderTime => out.seconds(state.header_time),
+        _ => out.seconds(state.response_time),
     }
-    out.number((ms / 1000) as u64, 1);
-    out.text(b".");
-    out.number((ms % 1000) as u64, 3);
 }

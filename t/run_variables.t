@@ -497,3 +497,75 @@ location = /t { log_subrequest on; proxy_pass http://$upstrand_a; }
 ["GET /t", "GET /one.log"]
 --- response_body eval
 ["u3\n", "GET /t HTTP/1.1 200 3\n"]
+
+
+
+=== values longer than a block of the request's pool
+--- http_config eval
+my $long = 'n' x 700;
+my $text = "backend bad { return 503 'bad'; }\nbackend good { return 200 'good'; }\n";
+$text .= "upstream $long$_ { server unix:$::html/bad.sock; }\n" for 10 .. 21;
+$text .= "upstream ${long}22 { server unix:$::html/good.sock; }\n";
+$text . "upstrand a { upstream ~^nnn; order per_request; next_upstream_statuses 5xx; }\n"
+--- config
+access_log $TEST_NGINX_HTML_DIR/all.log all;
+location = /t { proxy_pass http://$upstrand_a; }
+--- request eval
+["GET /t", "GET /all.log"]
+--- response_body eval
+my @bad = map { ('n' x 700) . $_ } 10 .. 21;
+my $good = ('n' x 700) . 22;
+my $group = sub {
+    my ($of_bad, $of_good) = @_;
+    '[' . join(' ', (map { "($_) $of_bad" } @bad), "($good) $of_good") . ']'
+};
+["good", "200 [a][$good][13][" . join(' -> ', @bad, $good) . ']'
+    . $group->("unix:$::html/bad.sock", "unix:$::html/good.sock") . $group->(503, 200)
+    . $group->(3, 4) . $group->('', '') . $group->('http_503', 'final') . "\n"]
+
+
+
+=== one try with a name of nearly each length, whatever room the pool's block has left
+--- http_config eval
+my $text = "backend good { return 200 'good'; }\n";
+for my $n (map { $_ * 61 } 1 .. 66) {
+    my $name = 'n' x $n;
+    $text .= "upstream $name { server unix:$::html/good.sock; }\n"
+             . "upstrand a$n { upstream $name; }\n";
+}
+"variables_hash_max_size 4096;\n$text"
+--- config eval
+join('', "access_log $::html/all.log all;\n",
+     map { "location = /t$_ { proxy_pass http://\$upstrand_a$_; }\n" } map { $_ * 61 } 1 .. 66)
+--- request eval
+[(map { "GET /t$_" } map { $_ * 61 } 1 .. 66), "GET /all.log"]
+--- response_body eval
+my $log = '';
+for my $n (map { $_ * 61 } 1 .. 66) {
+    my $name = 'n' x $n;
+    $log .= "200 [a$n][$name][1][$name][($name) unix:$::html/good.sock][($name) 200][($name) 4]"
+            . "[($name) ][($name) final]\n";
+}
+[("good") x 66, $log]
+
+
+
+=== a first try that runs while its variables are read, and one that is over
+--- config
+access_log $TEST_NGINX_HTML_DIR/all.log all;
+location = /t {
+    proxy_set_header X-So-Far "$upstrand_path|$upstrand_tries|$upstrand_status|$upstrand_addr|$upstrand_reason";
+    proxy_pass http://$upstrand_one;
+}
+location = /u { proxy_pass http://$upstrand_a; }
+--- http_config
+backend u1 { return 200 "$http_x_so_far"; }
+backend u2 { location / { empty_gif; } }
+upstrand one { upstream u1; }
+upstrand a { upstream u2; }
+--- request eval
+["GET /t", "GET /u", "GET /all.log"]
+--- response_body_like eval
+["\\A\Qu1|1|(u1) |(u1) |(u1) running\E\\z", "\\AGIF89a",
+ "\\A\Q200 [one][u1][1][u1][(u1) unix:$::html/u1.sock][(u1) 200][(u1) 29][(u1) ][(u1) final]\E\n"
+ . "\Q200 [a][u2][1][u2][(u2) unix:$::html/u2.sock][(u2) 200][(u2) 43][(u2) ][(u2) final]\E\n\\z"]

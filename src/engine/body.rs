@@ -162,10 +162,16 @@ pub fn is_grpc(upstream: Upstream) -> bool {
 
 /// Has this try read the body as the first one did: nginx takes a body that was begun for one
 /// that is complete, and would send what is there. None: memory is short.
+#[inline]
 pub fn resume_unbuffered(walking: &mut Walking, upstream: Upstream) -> Option<()> {
     if !walking.unbuffered {
         return Some(());
     }
+    resume(walking, upstream)
+}
+
+#[inline(never)]
+fn resume(walking: &mut Walking, upstream: Upstream) -> Option<()> {
     let request = walking.request;
     request.set_unbuffered();
     // SAFETY: r->request_body is NULL or lives in the request's pool.

@@ -15,24 +15,14 @@ pub struct Timer {
 
 /// Starts the clock when the first upstream is chosen: reading the request's body is the client's
 /// time. None: memory is short.
+#[inline]
 pub fn arm(walking: &mut Walking) -> Option<()> {
     let timeout = walking.upstrand().timeout;
     if walking.started.is_none() {
         walking.started = Some(nginx::now());
-        if timeout == 0 {
-            return Some(());
+        if timeout > 0 {
+            return set(walking, timeout);
         }
-        let timer = walking.request.pool()?.zeroed::<Timer>(1)?.as_ptr();
-        // SAFETY: fresh memory of the request's pool; zeros are an empty event.
-        unsafe {
-            (*timer).walking = walking;
-            (*timer).event.handler = Some(passed);
-            // In debug logs nginx reads a connection there.
-            (*timer).event.data = walking.request.connection().cast();
-            (*timer).event.log = walking.request.log();
-        }
-        walking.timer = timer;
-        start(walking, timeout);
     } else if walking.expired {
         // It passed while nothing could be cut: at the next turn of the event loop there is.
         start(walking, 1);
@@ -40,6 +30,24 @@ pub fn arm(walking: &mut Walking) -> Option<()> {
     Some(())
 }
 
+#[cold]
+#[inline(never)]
+fn set(walking: &mut Walking, timeout: u64) -> Option<()> {
+    let timer = walking.request.pool()?.zeroed::<Timer>(1)?.as_ptr();
+    // SAFETY: fresh memory of the request's pool; zeros are an empty event.
+    unsafe {
+        (*timer).walking = walking;
+        (*timer).event.handler = Some(passed);
+        // In debug logs nginx reads a connection there.
+        (*timer).event.data = walking.request.connection().cast();
+        (*timer).event.log = walking.request.log();
+    }
+    walking.timer = timer;
+    start(walking, timeout);
+    Some(())
+}
+
+#[inline(never)]
 fn start(walking: &mut Walking, ms: u64) {
     // SAFETY: the timer is NULL or lives in the request's pool; disarm() ends it before the pool
     // does.

@@ -99,51 +99,85 @@ fn arrived(walking: &mut Walking) -> Next {
 
     let failed = walking.upstrand().failures.matches(answer);
     let was_cut = walking.expired && answer == CUT;
+    let was_asked = kind.running && !kind.cached && !walking.nobody;
+    if failed || was_cut {
+        return bad(walking, upstream, kind, answer, was_asked, failed);
+    }
+    if was_asked {
+        let state = walking.state();
+        remember(walking, state, None);
+        counts::answered(walking, state, Reason::Final, answer, None);
+    }
+    over(walking, upstream, kind, answer, Reason::Final)
+}
+
+/// The answer is listed as a failure, or the deadline cut the try.
+#[inline(never)]
+fn bad(
+    walking: &mut Walking,
+    upstream: Upstream,
+    kind: Kind,
+    answer: Answer,
+    was_asked: bool,
+    failed: bool,
+) -> Next {
+    let request = walking.request;
+    let state = walking.state();
+    let was_cut = walking.expired && answer == CUT;
     let cause = if was_cut {
         Reason::Deadline
     } else {
         answer.reason()
     };
-    let was_asked = kind.running && !kind.cached && !walking.nobody;
-    let state = walking.state();
     if was_asked {
-        remember(walking, &state, failed.then_some(cause));
+        remember(walking, state, failed.then_some(cause));
     }
     if failed && kind.alive {
         // A listed status is never stored, be the answer the final one.
         upstream.fields_mut().set_cacheable(0);
         upstream.fields_mut().set_store(0);
     }
-    let reason = if failed || was_cut {
-        let verdict = verdict(walking, upstream, was_cut);
-        let reason = verdict.map_or_else(|reason| reason, |_| answer.reason());
-        if was_asked {
-            counts::answered(walking, &state, reason, answer, Some(cause));
-        }
-        if let Ok(next) = verdict {
+    let verdict = verdict(walking, upstream, was_cut);
+    let reason = match &verdict {
+        Ok(_) => answer.reason(),
+        Err(reason) => *reason,
+    };
+    if was_asked {
+        counts::answered(walking, state, reason, answer, Some(cause));
+    }
+    match verdict {
+        Ok(next) => {
             state.totals.count_failover();
             walking.record(reason);
             walking.then = Some(Then::Try(next));
             walking.unbuffered = request.is_unbuffered();
             walking.resend = walking.unbuffered && body::was_sent(walking, upstream);
-            return Next::Left(reentry::leave(walking, upstream, kind));
+            Next::Left(reentry::leave(walking, upstream, kind))
         }
-        state.totals.count_end(reason);
-        reason
-    } else {
-        if was_asked {
-            counts::answered(walking, &state, Reason::Final, answer, None);
-        }
-        Reason::Final
-    };
-
-    end(walking, reason);
-    if let Some(uri) = intercept::uri(walking, answer) {
-        state.totals.count_interception();
-        walking.then = Some(Then::Intercept(uri));
-        return Next::Left(reentry::leave(walking, upstream, kind));
+        Err(_) => over(walking, upstream, kind, answer, reason),
     }
-    Next::Pass
+}
+
+/// The walk ends with this answer, which the client gets if no other location is to answer.
+#[inline]
+fn over(
+    walking: &mut Walking,
+    upstream: Upstream,
+    kind: Kind,
+    answer: Answer,
+    reason: Reason,
+) -> Next {
+    let totals = walking.state().totals;
+    totals.count_end(reason);
+    end(walking, reason);
+    match intercept::uri(walking, answer) {
+        Some(uri) => {
+            totals.count_interception();
+            walking.then = Some(Then::Intercept(uri));
+            Next::Left(reentry::leave(walking, upstream, kind))
+        }
+        None => Next::Pass,
+    }
 }
 
 /// The upstream's answer; None if this is none: nginx found fault with the client's request, or

@@ -13,7 +13,16 @@ use crate::nginx::{bytes, fault, Escaped, Text, DONE, OK};
 
 /// The URI that takes the walk's final answer. Each request is intercepted once at most: a
 /// location that points back at the upstrand does not loop.
+#[inline]
 pub fn uri(walking: &Walking, answer: Answer) -> Option<ngx_str_t> {
+    if walking.upstrand().intercepts.is_empty() {
+        return None;
+    }
+    uri_of(walking, answer)
+}
+
+#[inline(never)]
+fn uri_of(walking: &Walking, answer: Answer) -> Option<ngx_str_t> {
     let request = walking.request;
     if walking.intercepted || walking.pinned || request.client_gone() {
         return None;

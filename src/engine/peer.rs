@@ -103,6 +103,7 @@ fn reuse_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
         buffer: start,
         size,
         lists: [headers, trailers],
+        bufs,
     } = walking.spare;
     let fields = upstream.fields_mut();
     let wanted = upstream.conf()?.buffer_size;
@@ -112,6 +113,9 @@ fn reuse_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
     let pool = walking.request.pool()?;
     reuse_list(&mut fields.headers_in.headers, pool, headers, HEADERS);
     reuse_list(&mut fields.headers_in.trailers, pool, trailers, TRAILERS);
+    if fields.free_bufs.is_null() {
+        fields.free_bufs = bufs;
+    }
     walking.spare = Spare::NONE;
     let skipped = header_start(walking.request);
     fields.buffer.start = start;
@@ -153,11 +157,21 @@ fn header_start(_request: Request) -> usize {
 /// Without this `*_intercept_errors` would replace the upstream's body by nginx's page. The copy
 /// of the pass's configuration belongs to the location and is made once: nginx may tell idle
 /// connections apart by its address.
+#[inline]
 fn keep_own_error_body(request: Request, upstream: Upstream) -> Option<()> {
     let conf = upstream.conf()?;
     if conf.intercept_errors == 0 {
         return Some(());
     }
+    replace_conf(request, upstream, conf)
+}
+
+#[inline(never)]
+fn replace_conf(
+    request: Request,
+    upstream: Upstream,
+    conf: &ngx_http_upstream_conf_t,
+) -> Option<()> {
     let original = upstream.fields().conf;
     let loc: &LocConf = request.loc_conf(crate::module())?;
     let copy = match loc.without_intercept.get() {

@@ -1,7 +1,9 @@
 //! From a dropped answer to the next try.
 
+use core::ptr;
+
 use nginx_sys::{
-    ngx_http_block_reading, ngx_http_finalize_request, ngx_http_request_empty_handler,
+    ngx_chain_t, ngx_http_block_reading, ngx_http_finalize_request, ngx_http_request_empty_handler,
     ngx_http_request_t, ngx_int_t, NGX_HTTP_CLIENT_CLOSED_REQUEST, NGX_HTTP_INTERNAL_SERVER_ERROR,
 };
 
@@ -32,12 +34,9 @@ pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t
     }
     request.set_header_only();
     request.fields_mut().write_event_handler = Some(enter_again);
-    if !request.post() {
-        if !kind.cached {
-            request.release();
-        }
-        return ERROR;
-    }
+    // SAFETY: the walk is in the pool of the main request, and leaves a try only after the handler
+    // of the last one has run.
+    unsafe { request.post(&mut walking.posted) };
     DONE
 }
 
@@ -89,7 +88,7 @@ fn acknowledge(upstream: Upstream) -> ngx_int_t {
     match fields.output.output_filter {
         // SAFETY: the gateway module's own writer on its own data, as nginx calls it when the
         // connection is writable and there is nothing new to send.
-        Some(send) => unsafe { send(fields.output.filter_ctx, core::ptr::null_mut()) },
+        Some(send) => unsafe { send(fields.output.filter_ctx, ptr::null_mut()) },
         None => OK,
     }
 }
@@ -188,7 +187,7 @@ fn free_old(walking: &mut Walking, upstream: Upstream) {
     #[cfg(ngx_feature = "http_cache")]
     free_cache(request);
     let fields = upstream.fields_mut();
-    let buffer = core::mem::replace(&mut fields.buffer.start, core::ptr::null_mut());
+    let buffer = core::mem::replace(&mut fields.buffer.start, ptr::null_mut());
     let headers = &fields.headers_in;
     let is_made = headers.headers.nalloc == HEADERS && headers.trailers.nalloc == TRAILERS;
     let spare = if buffer.is_null() || !is_made {
@@ -201,12 +200,28 @@ fn free_old(walking: &mut Walking, upstream: Upstream) {
             buffer,
             size: (fields.buffer.end as usize).saturating_sub(buffer as usize),
             lists: [headers.headers.part.elts, headers.trailers.part.elts],
+            bufs: free_bufs(upstream),
         }
     };
     let old = core::mem::replace(&mut walking.spare, spare);
     if let (false, Some(pool)) = (old.buffer.is_null(), request.pool()) {
         pool.free(old.buffer.cast());
     }
+}
+
+/// The first of the buffers that the gateway module has made for the body, to be used again as
+/// `ngx_chain_update_chains()` does it: if it is the module's own.
+fn free_bufs(upstream: Upstream) -> *mut ngx_chain_t {
+    let fields = upstream.fields_mut();
+    let tag = fields.output.tag;
+    // SAFETY: a chain of buffers in the request's pool, which no filter has seen.
+    let link = unsafe { fields.out_bufs.as_mut() }
+        .filter(|link| unsafe { link.buf.as_ref() }.is_some_and(|buf| buf.tag == tag));
+    fields.out_bufs = ptr::null_mut();
+    link.map_or(ptr::null_mut(), |link| {
+        link.next = ptr::null_mut();
+        link
+    })
 }
 
 #[cfg(ngx_feature = "http_cache")]
@@ -223,7 +238,7 @@ fn free_cache(request: Request) {
             ngx_pool_run_cleanup_file(request.fields().pool, (*cache).file.fd);
             (*cache).file.fd = -1;
         }
-        ngx_http_file_cache_free(cache, core::ptr::null_mut());
+        ngx_http_file_cache_free(cache, ptr::null_mut());
     }
-    request.fields_mut().cache = core::ptr::null_mut();
+    request.fields_mut().cache = ptr::null_mut();
 }

@@ -12,7 +12,6 @@ pub struct Saved {
     headers: SavedList,
     trailers: SavedList,
     flags: SavedFlags,
-    error_page: bool,
     err_status: ngx_uint_t,
     http_version: ngx_uint_t,
     limit_rate: usize,
@@ -48,8 +47,7 @@ impl Saved {
                 .write(SavedList::of(&fields.headers_out.headers, pool)?);
             ptr::addr_of_mut!((*place).trailers)
                 .write(SavedList::of(&fields.headers_out.trailers, pool)?);
-            (*place).flags = request.save_flags();
-            (*place).error_page = request.error_page();
+            request.save_flags(ptr::addr_of_mut!((*place).flags));
             (*place).err_status = fields.err_status;
             (*place).http_version = fields.http_version;
             (*place).limit_rate = fields.limit_rate;
@@ -69,12 +67,12 @@ impl Saved {
         fields.http_version = self.http_version;
         fields.limit_rate = self.limit_rate;
         fields.limit_rate_after = self.limit_rate_after;
-        request.restore_flags(self.flags);
+        request.restore_flags(&self.flags);
     }
 
     /// Lets `error_page` act again, as it did before the walk.
     pub fn restore_error_page(&self, request: Request) {
-        request.set_error_page(self.error_page);
+        request.restore_error_page(&self.flags);
     }
 }
 

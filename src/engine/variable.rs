@@ -130,7 +130,7 @@ fn host(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_st
         }
     }
     let state = upstrand.memory.state();
-    let member = Walk::preview(&upstrand.plan, &state, nginx::now(), nginx::random).unwrap_or(0);
+    let member = Walk::preview(&upstrand.plan, state, nginx::now(), nginx::random).unwrap_or(0);
     Some(upstrand.members.get(member)?.uscf.fields().host)
 }
 
@@ -153,6 +153,7 @@ fn begin(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_s
 }
 
 /// The try that stands for none: the request fails as nginx has it fail when no server is live.
+#[cold]
 fn all_drain(walking: &mut Walking) -> Option<Try> {
     ngx::ngx_log_error!(
         NGX_LOG_ERR,

@@ -5,8 +5,8 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use nginx_sys::{
-    ngx_array_push, ngx_array_t, ngx_http_cleanup_t, ngx_http_post_subrequest_t,
-    ngx_http_request_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
+    ngx_array_push, ngx_array_t, ngx_chain_t, ngx_http_cleanup_t, ngx_http_post_subrequest_t,
+    ngx_http_posted_request_t, ngx_http_request_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
 };
 use walk::{Reason, State, Try, Walk};
 
@@ -51,6 +51,8 @@ pub struct Spare {
     pub size: usize,
     /// The elements of the lists of headers and of trailers.
     pub lists: [*mut c_void; 2],
+    /// What described the part of the body that came with the header.
+    pub bufs: *mut ngx_chain_t,
 }
 
 impl Spare {
@@ -59,6 +61,7 @@ impl Spare {
         buffer: ptr::null_mut(),
         size: 0,
         lists: [ptr::null_mut(); 2],
+        bufs: ptr::null_mut(),
     };
 }
 
@@ -130,6 +133,8 @@ pub struct Walking {
     pub owner: *mut ngx_http_post_subrequest_t,
     /// What stands in the owner's place.
     pub post: ngx_http_post_subrequest_t,
+    /// What the request is posted with when a try is left.
+    pub posted: ngx_http_posted_request_t,
     /// The timer of `next_upstream_timeout`; NULL: there is none.
     pub timer: *mut Timer,
     /// An earlier walk of the request, which was intercepted.
@@ -186,6 +191,10 @@ impl Walking {
             post: ngx_http_post_subrequest_t {
                 handler: None,
                 data: ptr::null_mut(),
+            },
+            posted: ngx_http_posted_request_t {
+                request: ptr::null_mut(),
+                next: ptr::null_mut(),
             },
             timer: ptr::null_mut(),
             previous,
@@ -274,7 +283,7 @@ impl Walking {
     }
 
     /// Marks and turns.
-    pub fn state<'a>(&self) -> State<'a> {
+    pub fn state<'a>(&self) -> &'a State<'a> {
         self.upstrand().memory.state()
     }
 
@@ -293,18 +302,14 @@ impl Walking {
     pub fn next(&mut self) -> Option<Try> {
         let upstrand = self.upstrand();
         self.walk
-            .next(&upstrand.plan, &self.state(), nginx::now(), nginx::random)
+            .next(&upstrand.plan, self.state(), nginx::now(), nginx::random)
     }
 
     /// Begins a try. None: memory is short.
+    #[inline]
     pub fn start_try(&mut self, next: Try) -> Option<()> {
         if next.last_resort {
-            ngx::ngx_log_error!(
-                NGX_LOG_ERR,
-                self.request.log(),
-                "all upstreams in upstrand \"{}\" are blacklisted, whitelisting them",
-                Text(self.upstrand().name_bytes())
-            );
+            self.log_last_resort();
         }
         self.member = next.member;
         self.probe = next.probe;
@@ -331,6 +336,17 @@ impl Walking {
             place.cast::<TryRecord>().write(record);
         }
         Some(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn log_last_resort(&self) {
+        ngx::ngx_log_error!(
+            NGX_LOG_ERR,
+            self.request.log(),
+            "all upstreams in upstrand \"{}\" are blacklisted, whitelisting them",
+            Text(self.upstrand().name_bytes())
+        );
     }
 
     /// The tries so far.

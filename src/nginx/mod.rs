@@ -16,6 +16,7 @@ mod request;
 mod text;
 mod upstream;
 mod value;
+mod writer;
 
 pub use conf::{cycle_main_conf, log_at, parse_msec, Conf, ConfResult, Place, Refused, CONF_OK};
 pub use guard::{guard, guard_or, log_panics};
@@ -25,6 +26,7 @@ pub use request::{Request, SavedFlags};
 pub use text::{bytes, lowercase, string, Escaped, Text};
 pub use upstream::{CacheStatus, SrvConf, Upstream};
 pub use value::{variable, Value};
+pub use writer::Writer;
 
 use nginx_sys::{ngx_int_t, NGX_AGAIN, NGX_DONE, NGX_ERROR, NGX_OK};
 

@@ -10,6 +10,7 @@ use nginx_sys::{
 
 extern "C" {
     fn ngx_http_cu_probe(n: ngx_uint_t, p: *mut core::ffi::c_void) -> usize;
+    fn ngx_http_cu_saves() -> ngx_uint_t;
 }
 
 union AnyStruct {
@@ -43,9 +44,11 @@ macro_rules! views {
 }
 
 /// Whether each bit field that this module touches through the bindings is where the C compiler
-/// put it when it compiled the shim with the same headers.
+/// put it when it compiled the shim with the same headers, and those that the shim saves lie where it
+/// looks for them.
 pub fn bindings_fit() -> bool {
-    let mut fits = true;
+    // SAFETY: it works on a request of its own.
+    let mut fits = unsafe { ngx_http_cu_saves() } != 0;
     for n in 0.. {
         let mut any = MaybeUninit::<AnyStruct>::zeroed();
         // SAFETY: AnyStruct has room for each structure that the shim knows.

@@ -1,22 +1,22 @@
 //! Requests.
 
 use core::ffi::c_void;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use nginx_sys::{
-    ngx_connection_t, ngx_http_log_ctx_t, ngx_http_post_request, ngx_http_request_t,
-    ngx_http_upstream_state_t, ngx_int_t, ngx_log_t, ngx_module_t, ngx_str_t, ngx_table_elt_t,
-    ngx_uint_t, NGX_HTTP_LOCK, NGX_HTTP_PATCH, NGX_HTTP_POST,
+    ngx_connection_t, ngx_http_log_ctx_t, ngx_http_post_request, ngx_http_posted_request_t,
+    ngx_http_request_t, ngx_http_upstream_state_t, ngx_log_t, ngx_module_t, ngx_str_t,
+    ngx_table_elt_t, ngx_uint_t, NGX_HTTP_LOCK, NGX_HTTP_PATCH, NGX_HTTP_POST,
 };
 
-use super::{bytes, Pool, Upstream, OK};
+use super::{bytes, Pool, Upstream};
 
 extern "C" {
-    fn ngx_http_cu_save(r: *mut ngx_http_request_t) -> ngx_uint_t;
-    fn ngx_http_cu_restore(r: *mut ngx_http_request_t, saved: ngx_uint_t);
+    fn ngx_http_cu_save(r: *mut ngx_http_request_t, saved: *mut SavedFlags);
+    fn ngx_http_cu_restore(r: *mut ngx_http_request_t, saved: *const SavedFlags);
+    fn ngx_http_cu_restore_error_page(r: *mut ngx_http_request_t, saved: *const SavedFlags);
     fn ngx_http_cu_header_only(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_header_only(r: *mut ngx_http_request_t, value: ngx_uint_t);
-    fn ngx_http_cu_error_page(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_error_page(r: *mut ngx_http_request_t, value: ngx_uint_t);
     fn ngx_http_cu_request_body_no_buffering(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_request_body_no_buffering(r: *mut ngx_http_request_t, value: ngx_uint_t);
@@ -24,12 +24,12 @@ extern "C" {
     fn ngx_http_cu_background(r: *mut ngx_http_request_t) -> ngx_uint_t;
     #[cfg(ngx_feature = "http_cache")]
     fn ngx_http_cu_cached(r: *mut ngx_http_request_t) -> ngx_uint_t;
-    fn ngx_http_cu_count(r: *mut ngx_http_request_t, n: ngx_int_t);
+    fn ngx_http_cu_hold(r: *mut ngx_http_request_t);
 }
 
-/// The bit fields of a request that an answer may change; the places are src/shim.c's.
-#[derive(Clone, Copy)]
-pub struct SavedFlags(ngx_uint_t);
+/// The bit fields of a request, as src/shim.c saves them.
+#[repr(C)]
+pub struct SavedFlags([u64; 4]);
 
 /// A request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,16 +107,26 @@ impl Request {
         unsafe { (*self.connection()).error() != 0 }
     }
 
-    /// The flags that an answer may change.
-    pub fn save_flags(self) -> SavedFlags {
-        // SAFETY: the request is live.
-        SavedFlags(unsafe { ngx_http_cu_save(self.as_ptr()) })
+    /// Saves the flags, of which an answer may change some.
+    ///
+    /// # Safety
+    ///
+    /// `place` is memory for them.
+    pub unsafe fn save_flags(self, place: *mut SavedFlags) {
+        // SAFETY: the request is live; as the caller says.
+        unsafe { ngx_http_cu_save(self.as_ptr(), place) };
     }
 
-    /// Sets those flags to what they were.
-    pub fn restore_flags(self, saved: SavedFlags) {
+    /// Sets the flags that an answer may change to what they were.
+    pub fn restore_flags(self, saved: &SavedFlags) {
         // SAFETY: the request is live.
-        unsafe { ngx_http_cu_restore(self.as_ptr(), saved.0) };
+        unsafe { ngx_http_cu_restore(self.as_ptr(), saved) };
+    }
+
+    /// Lets `error_page` act as it did when the flags were saved.
+    pub fn restore_error_page(self, saved: &SavedFlags) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_restore_error_page(self.as_ptr(), saved) };
     }
 
     /// Whether no body is to be sent.
@@ -131,13 +141,7 @@ impl Request {
         unsafe { ngx_http_cu_set_header_only(self.as_ptr(), 1) };
     }
 
-    /// Whether `error_page` has acted, and does not act again.
-    pub fn error_page(self) -> bool {
-        // SAFETY: the request is live.
-        unsafe { ngx_http_cu_error_page(self.as_ptr()) != 0 }
-    }
-
-    /// See `error_page()`.
+    /// Says whether `error_page` has acted, and does not act again.
     pub fn set_error_page(self, acted: bool) {
         // SAFETY: the request is live.
         unsafe { ngx_http_cu_set_error_page(self.as_ptr(), acted.into()) };
@@ -183,19 +187,18 @@ impl Request {
     /// Takes a reference, so that a later `NGX_DONE` leaves the request alive.
     pub fn hold(self) {
         // SAFETY: the request is live.
-        unsafe { ngx_http_cu_count(self.as_ptr(), 1) };
-    }
-
-    /// Gives back a reference that is not needed after all.
-    pub fn release(self) {
-        // SAFETY: pairs with hold().
-        unsafe { ngx_http_cu_count(self.as_ptr(), -1) };
+        unsafe { ngx_http_cu_hold(self.as_ptr()) };
     }
 
     /// Has `write_event_handler` run as soon as the event at hand is done with.
-    pub fn post(self) -> bool {
-        // SAFETY: the request is live.
-        unsafe { ngx_http_post_request(self.as_ptr(), ptr::null_mut()) == OK }
+    ///
+    /// # Safety
+    ///
+    /// `place` outlives the request's main request, and is not in use: what was posted with it
+    /// before has run.
+    pub unsafe fn post(self, place: *mut ngx_http_posted_request_t) {
+        // SAFETY: the request is live; as the caller says. With a place it does not fail.
+        unsafe { ngx_http_post_request(self.as_ptr(), place) };
     }
 
     /// Whether the method must not be repeated once it was sent: nginx's own rule.

@@ -5,7 +5,7 @@ use nginx_sys::{ngx_http_get_flushed_variable, ngx_str_t, ngx_uint_t, ngx_variab
 use super::Request;
 
 extern "C" {
-    fn ngx_http_cu_set_value(v: *mut ngx_variable_value_t, text: *const ngx_str_t);
+    fn ngx_http_cu_set_value(v: *mut ngx_variable_value_t, data: *mut u8, len: usize);
     fn ngx_http_cu_value(v: *mut ngx_variable_value_t) -> ngx_str_t;
 }
 
@@ -29,14 +29,14 @@ impl<'a> Value<'a> {
         if text.len > LONGEST {
             return self.not_found();
         }
-        // SAFETY: nginx's own value, and a string.
-        unsafe { ngx_http_cu_set_value(self.0, &text) };
+        // SAFETY: nginx's own value.
+        unsafe { ngx_http_cu_set_value(self.0, text.data, text.len) };
     }
 
     /// There is no value.
     pub fn not_found(self) {
         // SAFETY: as above.
-        unsafe { ngx_http_cu_set_value(self.0, &ngx_str_t::empty()) };
+        unsafe { ngx_http_cu_set_value(self.0, core::ptr::null_mut(), 0) };
         self.0.set_not_found(1);
     }
 

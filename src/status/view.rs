@@ -49,7 +49,7 @@ impl<'a> Source<'a> {
         let uscf = upstrand.members.get(number).map(|member| member.uscf);
         let tally = uscf.map(|uscf| peers::read(self.main, uscf, self.pool, &mut []).1);
         let memory = upstrand.memory.state();
-        state::of(&memory, number, self.clock.now, tally.unwrap_or_default())
+        state::of(memory, number, self.clock.now, tally.unwrap_or_default())
     }
 
     /// A member, if there is one of this number.
@@ -143,7 +143,7 @@ impl Serialize for MemberView<'_> {
         let memory = self.upstrand.memory.state();
         let mut room = source.room.borrow_mut();
         let (peers, tally) = peers::read(source.main, member.uscf, source.pool, &mut room);
-        let (state, why) = state::of(&memory, number, clock.now, tally);
+        let (state, why) = state::of(memory, number, clock.now, tally);
         let until = memory.until(number);
         let is_listed = memory.is_marked(number) && until > clock.now;
         let failed = memory.members.get(number).and_then(|m| m.failed());
@@ -206,7 +206,7 @@ impl Serialize for Explanation<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Explanation(source, upstrand) = *self;
         let memory = upstrand.memory.state();
-        let last_resort = explain(&upstrand.plan, &memory, source.clock.now, |_| ());
+        let last_resort = explain(&upstrand.plan, memory, source.clock.now, |_| ());
         let order = upstrand.plan.order;
         let order = match (order.per_request, order.start_random) {
             (false, _) => "by turns",
@@ -235,7 +235,7 @@ impl Serialize for Steps<'_> {
         let mut seq = serializer.serialize_seq(Some(upstrand.members.len()))?;
         let mut result = Ok(());
         for visited in [true, false] {
-            explain(&upstrand.plan, &memory, source.clock.now, |step| {
+            explain(&upstrand.plan, memory, source.clock.now, |step| {
                 if step.position.is_some() == visited && result.is_ok() {
                     result = seq.serialize_element(&StepView(source, upstrand, step));
                 }

@@ -21,7 +21,8 @@ use layout::Block;
 const LEAST_PAGES: usize = 8;
 
 /// Where an upstrand's state is.
-pub struct Memory(Cell<Parts>);
+// Set while a configuration is read, when nobody looks at it.
+pub struct Memory(Cell<State<'static>>);
 
 #[derive(Clone, Copy)]
 struct Parts {
@@ -59,7 +60,7 @@ impl Memory {
     /// State in the configuration's pool: each worker that is forked then has its own copy.
     pub fn private(pool: Pool, plan: &Plan) -> Option<Memory> {
         let (tier_count, member_count) = (plan.tiers.len(), plan.intervals.len());
-        Some(Memory(Cell::new(Parts {
+        let parts = Parts {
             tiers: pool.zeroed(tier_count)?,
             tier_count,
             members: pool.zeroed(member_count)?,
@@ -68,14 +69,16 @@ impl Memory {
             totals: pool.zeroed(1)?,
             marked: pool.zeroed(member_words(member_count))?,
             draining: pool.zeroed(member_words(member_count))?,
-        })))
+        };
+        // SAFETY: zeroed memory is a state, and lives as long as the configuration.
+        Some(Memory(Cell::new(unsafe { parts.state() })))
     }
 
     /// The state.
-    pub fn state(&self) -> State<'_> {
-        // SAFETY: all parts live as long as the configuration, in its pool or in its zone, and
-        // zeroed memory is a state.
-        unsafe { self.0.get().state() }
+    pub fn state(&self) -> &State<'_> {
+        // SAFETY: all parts live as long as the configuration, in its pool or in its zone; the cell
+        // is set while nobody holds the reference.
+        unsafe { &*self.0.as_ptr() }
     }
 
     /// Draws the turns by lot, as `start_random` has it. The salt stands for the seed that the
@@ -218,7 +221,8 @@ fn fill(zone: &Zone) -> Option<()> {
     for ((upstrand, parts), block) in zone.upstrands.borrow().iter().zip(parts).zip(&blocks) {
         // SAFETY: boxed in the same configuration as the zone.
         let upstrand = unsafe { &**upstrand };
-        upstrand.memory.0.set(parts);
+        // SAFETY: the parts are in the zone, which outlives the configuration, and hold a state.
+        upstrand.memory.0.set(unsafe { parts.state() });
         if !old.is_some_and(|old| layout::take_over(old, block, upstrand)) {
             let salt = nginx::now().rotate_left(7) ^ u64::from(std::process::id());
             upstrand.memory.shuffle(&upstrand.plan, salt);

@@ -337,6 +337,17 @@ impl State<'_> {
                     pos,
                 ));
             }
+            // While no mark can be over, the next free one up to the end of the tier it is.
+            if now < self.tiers.get(index)?.earliest.load(Relaxed) {
+                let end = tier.first.saturating_add(tier.len);
+                if let Some(member) = self.first_free(member, end) {
+                    let pick = Pick {
+                        member,
+                        probe: false,
+                    };
+                    return Some((pick, position(tier, start, 0, 0, member)));
+                }
+            }
         }
         self.search(plan, index, start, pos, now, claim)
     }
