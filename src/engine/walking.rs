@@ -6,7 +6,8 @@ use core::ptr::{self, NonNull};
 
 use nginx_sys::{
     ngx_array_push, ngx_array_t, ngx_chain_t, ngx_http_cleanup_t, ngx_http_post_subrequest_t,
-    ngx_http_posted_request_t, ngx_http_request_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
+    ngx_http_posted_request_t, ngx_http_request_t, ngx_http_upstream_state_t, ngx_int_t, ngx_str_t,
+    NGX_LOG_ERR,
 };
 use walk::{Reason, State, Try, Walk};
 
@@ -19,6 +20,10 @@ use crate::nginx::{self, guard, CacheStatus, Request, Text};
 
 /// Tries for which a walk needs no memory of their own.
 const INLINE: usize = 2;
+
+/// Tries for which there is room at once when those are used up. Arrays that nginx doubles leave as
+/// much again behind in the pool, where no later try can use it.
+const ROOM: usize = 16;
 
 /// How far the try at hand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -303,6 +308,30 @@ impl Walking {
         let upstrand = self.upstrand();
         self.walk
             .next(&upstrand.plan, self.state(), nginx::now(), nginx::random)
+    }
+
+    /// Makes room for further tries, and for what nginx records of their servers. None: memory is
+    /// short.
+    pub fn make_room(&mut self) -> Option<()> {
+        if self.tries.nelts != INLINE {
+            return Some(());
+        }
+        let plan = &self.upstrand().plan;
+        let limit = match plan.tries {
+            0 => ROOM,
+            tries => ROOM.min(tries as usize),
+        };
+        let tries = limit.min(plan.intervals.len());
+        let pool = self.request.pool()?;
+        pool.reserve::<TryRecord>(&mut self.tries, tries)?;
+        // Each of those to come has a server at least.
+        let further = tries.saturating_sub(INLINE);
+        let servers = (self.states_len() as usize).saturating_add(further);
+        // SAFETY: NULL, or an array in the request's pool; no upstream is at work that keeps a state.
+        match unsafe { self.request.fields().upstream_states.as_mut() } {
+            Some(states) => pool.reserve::<ngx_http_upstream_state_t>(states, servers),
+            None => Some(()),
+        }
     }
 
     /// Begins a try. None: memory is short.

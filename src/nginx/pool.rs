@@ -5,8 +5,8 @@ use core::mem::align_of;
 use core::ptr::{self, NonNull};
 
 use nginx_sys::{
-    ngx_palloc, ngx_pcalloc, ngx_pfree, ngx_pnalloc, ngx_pool_cleanup_add, ngx_pool_t, ngx_str_t,
-    NGX_ALIGNMENT,
+    ngx_array_t, ngx_palloc, ngx_pcalloc, ngx_pfree, ngx_pnalloc, ngx_pool_cleanup_add, ngx_pool_t,
+    ngx_str_t, NGX_ALIGNMENT,
 };
 
 use super::fault;
@@ -99,6 +99,19 @@ impl Pool {
             len: bytes.len(),
             data,
         })
+    }
+
+    /// Has an array take `count` items without growing. Those that it has move.
+    pub fn reserve<T: Copy>(self, array: &mut ngx_array_t, count: usize) -> Option<()> {
+        if array.nalloc >= count || array.size != size_of::<T>() {
+            return Some(());
+        }
+        let room = self.zeroed::<T>(count)?;
+        // SAFETY: the array has `nelts` items of this type, and there is room for more.
+        unsafe { ptr::copy_nonoverlapping(array.elts.cast(), room.as_ptr(), array.nelts) };
+        array.elts = room.as_ptr().cast();
+        array.nalloc = count;
+        Some(())
     }
 
     /// Gives large memory back early, as `ngx_pfree()` does.
