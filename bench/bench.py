@@ -25,6 +25,8 @@ from harness import (WARM, Callgrind, Client, Dir, Nginx, free_ports, functions,
 
 BOUNDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bounds.json")
 MANY = 1000
+# Requests whose memory is measured.
+WAITING = 1000
 TOLERANCE = 0.03
 
 # name: (what it says, decimals, how much worse it may get: relative, or in its own unit)
@@ -37,6 +39,8 @@ MEASURES = {
     "hop32": ("a failed hop of 32 / plain", 3, None),
     "growth": ("a hop of 32 / a hop of 1", 3, None),
     "calls": ("system calls a hop", 2, None),
+    "held8": ("KiB that a failed hop of 8 holds", 2, None),
+    "held32": ("KiB that a failed hop of 32 holds", 2, None),
     "many": ("%d upstreams, %d blacklisted / plain" % (MANY, MANY - 1), 3, None),
     "slope": ("instructions for each of these", 2, 1),
     "hits": ("upstreams tried a request, of these", 2, 0),
@@ -145,6 +149,10 @@ server { listen 127.0.0.1:%d; location / { stub_status; } }
         nginx.stop()
         value["calls"] = (calls["us8"] - calls["us0"]) / 8
 
+        held = self.held(("plain", "us8", "us32"))
+        value["held8"] = (held["us8"] - held["plain"]) / 8
+        value["held32"] = (held["us32"] - held["plain"]) / 32
+
         nginx = self.callgrind("many", self.many())
         client = Client(self.front)
         self.hits()
@@ -192,14 +200,25 @@ server { listen 127.0.0.1:%d; location / { stub_status; } }
               ["function", "object", "instructions"],
               [[demangled(name), row["object"], "%.0f" % row["hop all"]] for name, row in rows])
 
-    # Requests that wait for their last upstream, in a process of their own for each depth.
     def memory(self):
-        requests = 1000
+        held = self.held(("plain", "us0", "us1", "us8", "us32"))
+        rows = []
+        for name, kib in held.items():
+            over = kib - held["plain"]
+            k = int(name[2:]) if name != "plain" else 0
+            rows.append([name, "%.2f" % kib, "%+.2f" % over, "%.2f" % (over / k) if k else ""])
+        table("KiB held by each of %d requests that wait for their last upstream" % WAITING,
+              ["path", "a request", "over plain", "a hop"], rows)
+
+    # KiB for each of many requests that wait for their last upstream, in a process of their own for
+    # each depth.
+    def held(self, paths):
+        requests = WAITING
         silent = socket.socket()
         silent.bind(("127.0.0.1", 0))
         silent.listen(4096)
-        rows, base = [], None
-        for name in ("plain", "us0", "us1", "us8", "us32"):
+        held = {}
+        for name in paths:
             k = int(name[2:]) if name != "plain" else 0
             text = upstream("silent", silent.getsockname()[1], "")
             text += "".join(upstream("bad%d" % n, self.bad) for n in range(k))
@@ -217,16 +236,12 @@ server { listen 127.0.0.1:%d; location / { stub_status; } }
                     while asked < (n + 1) * k:
                         asked += self.hits()
             time.sleep(0.5)
-            held = (nginx.memory() - before) / requests
+            held[name] = (nginx.memory() - before) / requests
             for client in clients:
                 client.close()
             nginx.stop()
-            base = base or held
-            rows.append([name, "%.2f" % held, "%+.2f" % (held - base),
-                         "%.2f" % ((held - base) / k) if k else ""])
         silent.close()
-        table("KiB held by each of %d requests that wait for their last upstream" % requests,
-              ["path", "a request", "over plain", "a hop"], rows)
+        return held
 
     def configuration(self):
         count = 5000

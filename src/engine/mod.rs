@@ -10,6 +10,7 @@
 
 mod accel;
 mod body;
+mod buffer;
 mod clones;
 mod counts;
 mod deadline;

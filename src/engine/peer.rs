@@ -5,7 +5,8 @@ use core::ptr;
 
 use nginx_sys::{
     ngx_event_t, ngx_http_request_t, ngx_http_upstream_conf_t, ngx_http_upstream_srv_conf_t,
-    ngx_int_t, ngx_list_t, ngx_peer_connection_t, ngx_table_elt_t, NGX_BUSY, NGX_HTTP_BAD_GATEWAY,
+    ngx_http_upstream_t, ngx_int_t, ngx_list_t, ngx_peer_connection_t, ngx_table_elt_t, NGX_BUSY,
+    NGX_HTTP_BAD_GATEWAY,
 };
 use walk::Answer;
 
@@ -79,7 +80,6 @@ fn run(walking: &mut Walking) -> Option<()> {
         walking.finalize_request = upstream.fields().finalize_request;
         upstream.fields_mut().finalize_request = Some(finalize_request);
     }
-    reuse_buffer(walking, upstream)?;
     keep_own_error_body(request, upstream)?;
     body::resume_unbuffered(walking, upstream)?;
     if walking.nobody {
@@ -96,27 +96,66 @@ unsafe extern "C" fn no_live_server(
     NGX_BUSY as ngx_int_t
 }
 
-/// Gives the try the header buffer of the one before, prepared as `ngx_http_upstream_reinit()` does
-/// it for the next server of an upstream. None: memory is short.
-fn reuse_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
-    let Spare {
-        buffer: start,
-        size,
+/// Has the answer read to the lists of the one before, and to a buffer that is made when the answer
+/// comes: until then the request holds none.
+pub fn await_answer(walking: &mut Walking) {
+    let Some(upstream) = walking.request.upstream().filter(|u| u.is_alive()) else {
+        return;
+    };
+    let fields = upstream.fields_mut();
+    if walking.phase == Phase::Running && walking.spare.is_some() && fields.buffer.start.is_null() {
+        if let Some(reader) = fields.read_event_handler {
+            walking.reader = Some(reader);
+            fields.read_event_handler = Some(answer_comes);
+        }
+    }
+}
+
+/// `u->read_event_handler` until the answer begins to come. Whoever changes the handler meanwhile, as
+/// nginx does for the next server of the upstream, has nginx make all that it needs by itself.
+unsafe extern "C" fn answer_comes(r: *mut ngx_http_request_t, u: *mut ngx_http_upstream_t) {
+    // SAFETY: as nginx calls it.
+    let (Some(request), Some(upstream)) =
+        (unsafe { (Request::from_ptr(r), Upstream::from_ptr(u)) })
+    else {
+        return;
+    };
+    let Some(walking) = Walking::find(request) else {
+        return;
+    };
+    let Some(reader) = walking.reader.take() else {
+        return;
+    };
+    upstream.fields_mut().read_event_handler = Some(reader);
+    guard((), || {
+        // Where memory is short nginx finds out by itself.
+        let _ = give_buffer(walking, upstream);
+    });
+    // SAFETY: nginx's own, as nginx would have called it.
+    unsafe { reader(r, u) };
+}
+
+/// Gives the try a header buffer and lists, prepared as `ngx_http_upstream_reinit()` does it for the
+/// next server of an upstream. None: memory is short.
+fn give_buffer(walking: &mut Walking, upstream: Upstream) -> Option<()> {
+    let fields = upstream.fields_mut();
+    let spare = walking.spare.filter(|_| fields.buffer.start.is_null());
+    let Some(Spare {
         lists: [headers, trailers],
         bufs,
-    } = walking.spare;
-    let fields = upstream.fields_mut();
-    let wanted = upstream.conf()?.buffer_size;
-    if start.is_null() || size != wanted || !fields.buffer.start.is_null() {
+    }) = spare
+    else {
         return Some(());
-    }
+    };
     let pool = walking.request.pool()?;
+    let size = upstream.conf()?.buffer_size;
+    let start = walking.buffer.take(walking.request, size)?;
+    walking.spare = None;
     reuse_list(&mut fields.headers_in.headers, pool, headers, HEADERS);
     reuse_list(&mut fields.headers_in.trailers, pool, trailers, TRAILERS);
     if fields.free_bufs.is_null() {
         fields.free_bufs = bufs;
     }
-    walking.spare = Spare::NONE;
     let skipped = header_start(walking.request);
     fields.buffer.start = start;
     fields.buffer.pos = start.wrapping_add(skipped);

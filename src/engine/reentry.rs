@@ -8,7 +8,7 @@ use nginx_sys::{
 };
 
 use super::filter::Kind;
-use super::peer::{HEADERS, TRAILERS};
+use super::peer::{self, HEADERS, TRAILERS};
 use super::walking::{Phase, Spare, Then, Walking};
 use super::{body, drain, intercept};
 use crate::nginx::{fault, guard_or, Request, Upstream, AGAIN, DONE, ERROR, OK};
@@ -168,6 +168,7 @@ fn go_on(walking: &mut Walking) {
             };
             // SAFETY: the location's own handler, as nginx's content phase calls it.
             let rc = unsafe { handler(request.as_ptr()) };
+            peer::await_answer(walking);
             finalize(request, rc);
         }
         Some(Then::Intercept(uri)) => intercept::redirect(walking, uri),
@@ -180,32 +181,26 @@ fn finalize(request: Request, rc: ngx_int_t) {
     unsafe { ngx_http_finalize_request(request.as_ptr(), rc) };
 }
 
-/// Gives back what a dropped answer holds until the request ends: its buffer, to the next try if
-/// it can use it, and a cache entry's open file.
+/// Gives back what a dropped answer holds until the request ends: its buffer, what the next try can
+/// use, and a cache entry's open file.
 fn free_old(walking: &mut Walking, upstream: Upstream) {
     let request = walking.request;
     #[cfg(ngx_feature = "http_cache")]
     free_cache(request);
     let fields = upstream.fields_mut();
     let buffer = core::mem::replace(&mut fields.buffer.start, ptr::null_mut());
+    walking.buffer.give_back();
+    if let (false, Some(pool)) = (buffer.is_null(), request.pool()) {
+        // If it is nginx's.
+        pool.free(buffer.cast());
+    }
     let headers = &fields.headers_in;
     let is_made = headers.headers.nalloc == HEADERS && headers.trailers.nalloc == TRAILERS;
-    let spare = if buffer.is_null() || !is_made {
-        Spare {
-            buffer,
-            ..Spare::NONE
-        }
-    } else {
-        Spare {
-            buffer,
-            size: (fields.buffer.end as usize).saturating_sub(buffer as usize),
+    if !buffer.is_null() && is_made {
+        walking.spare = Some(Spare {
             lists: [headers.headers.part.elts, headers.trailers.part.elts],
             bufs: free_bufs(upstream),
-        }
-    };
-    let old = core::mem::replace(&mut walking.spare, spare);
-    if let (false, Some(pool)) = (old.buffer.is_null(), request.pool()) {
-        pool.free(old.buffer.cast());
+        });
     }
 }
 

@@ -6,12 +6,13 @@ use core::ptr::{self, NonNull};
 
 use nginx_sys::{
     ngx_array_push, ngx_array_t, ngx_chain_t, ngx_http_cleanup_t, ngx_http_post_subrequest_t,
-    ngx_http_posted_request_t, ngx_http_request_t, ngx_http_upstream_state_t, ngx_int_t, ngx_str_t,
-    NGX_LOG_ERR,
+    ngx_http_posted_request_t, ngx_http_request_t, ngx_http_upstream_handler_pt,
+    ngx_http_upstream_state_t, ngx_int_t, ngx_str_t, NGX_LOG_ERR,
 };
 use walk::{Reason, State, Try, Walk};
 
 use super::body::Kept;
+use super::buffer::Buffer;
 use super::deadline::Timer;
 use super::saved::Saved;
 use super::{counts, deadline, subrequest};
@@ -47,27 +48,13 @@ pub enum Then {
     Intercept(ngx_str_t),
 }
 
-/// What the header of an answer was read to.
+/// What a dropped answer was read to and the next one can be read to, but for the buffer itself.
 #[derive(Clone, Copy)]
 pub struct Spare {
-    /// The buffer; NULL: there is none, nor lists.
-    pub buffer: *mut u8,
-    /// Its size.
-    pub size: usize,
     /// The elements of the lists of headers and of trailers.
     pub lists: [*mut c_void; 2],
-    /// What described the part of the body that came with the header.
+    /// A buffer for the body.
     pub bufs: *mut ngx_chain_t,
-}
-
-impl Spare {
-    /// Nothing.
-    pub const NONE: Spare = Spare {
-        buffer: ptr::null_mut(),
-        size: 0,
-        lists: [ptr::null_mut(); 2],
-        bufs: ptr::null_mut(),
-    };
 }
 
 /// What is kept of a try: numbers only, variables are made from them when they are read.
@@ -129,7 +116,11 @@ pub struct Walking {
     /// The answer of the walk, or of an earlier one of the request, was intercepted.
     pub intercepted: bool,
     /// What a dropped answer leaves for the next try.
-    pub spare: Spare,
+    pub spare: Option<Spare>,
+    /// The header buffer of the try at hand, if it is not nginx's.
+    pub buffer: Buffer,
+    /// The reader of the answer to come, while ours is in its place.
+    pub reader: ngx_http_upstream_handler_pt,
     /// What comes after a dropped answer.
     pub then: Option<Then>,
     /// `u->finalize_request` of the try at hand.
@@ -189,7 +180,9 @@ impl Walking {
             resend: false,
             kept: Kept::default(),
             intercepted: false,
-            spare: Spare::NONE,
+            spare: None,
+            buffer: Buffer::NONE,
+            reader: None,
             then: None,
             finalize_request: None,
             owner: ptr::null_mut(),
