@@ -367,11 +367,15 @@ fn apply(state: &mut State, number: usize, wish: Wish) -> u16 {
     200
 }
 
-/// Reads all answers, each of which is well-formed; whether one of them is good.
+/// Reads all answers, each of which is well-formed; whether one of them is, or may be, good.
 fn any_good(client: &mut Client, asked: &[u8]) -> bool {
     let asked = String::from_utf8_lossy(asked).to_string();
-    let bytes = client.rest().unwrap_or_default();
     let mut good = false;
+    let bytes = client.rest().unwrap_or_else(|_| {
+        // nginx closed with bytes of ours unread, which may have cost the client an answer.
+        good = true;
+        std::mem::take(&mut client.buffer)
+    });
     let mut rest = &bytes[..];
     while let Some(end) = rest.windows(4).position(|window| window == b"\r\n\r\n") {
         let head = String::from_utf8_lossy(&rest[..end]).to_string();
