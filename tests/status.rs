@@ -138,14 +138,13 @@ fn changes_and_counts_are_kept_over_reloads_while_members_come_and_go() {
     )["since"]
         .clone();
     let (http, server) = (nginx.http(), nginx.server());
-    let mut walks = 5;
     let members = "upstream a blacklist_interval=0; upstream b blacklist_interval=1s; upstream c;";
-    for members in [
+    for (walks, members) in (5..).zip([
         members,
         "upstream d; upstream a; upstream b; upstream c;",
         "upstream b blacklist_interval=0; upstream c tier=3; upstream d; upstream a blacklist_interval=9s backup;",
         members,
-    ] {
+    ]) {
         let old = "upstream a blacklist_interval=0; upstream b blacklist_interval=1s; upstream c;";
         nginx.reload_with(&http.replace(old, members), &server);
         for name in ["a", "b", "c"] {
@@ -162,7 +161,6 @@ fn changes_and_counts_are_kept_over_reloads_while_members_come_and_go() {
         assert_eq!(status(&nginx)["upstrands"]["s"]["walks"], walks, "{members}");
         let first = if members.contains("upstream d") { "d" } else { "a" };
         assert_eq!(nginx.get("/").text(), first, "{members}");
-        walks += 1;
     }
     let renamed = http.replace("zone z 256k", "zone y 256k");
     nginx.reload_with(&renamed, &server);
