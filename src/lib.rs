@@ -171,7 +171,7 @@ unsafe extern "C" fn create_conf<T: Default>(cf: *mut ngx_conf_t) -> *mut c_void
 }
 
 unsafe extern "C" fn merge_loc_conf(
-    _cf: *mut ngx_conf_t,
+    cf: *mut ngx_conf_t,
     above: *mut c_void,
     own: *mut c_void,
 ) -> *mut c_char {
@@ -185,6 +185,11 @@ unsafe extern "C" fn merge_loc_conf(
         };
         if let (Some(above), Some(own)) = (above, own) {
             own.merge(above);
+            // SAFETY: as nginx calls it.
+            let conf = unsafe { Conf::from_ptr(cf) };
+            if conf.is_some_and(|conf| status::inherit(conf, above, own).is_err()) {
+                return Refused::Logged.as_ptr();
+            }
         }
         CONF_OK
     })

@@ -124,6 +124,7 @@ ngx_http_cu_saves(void)
 CU_GET(header_only)
 CU_SET(header_only)
 CU_SET(error_page)
+CU_SET(disable_not_modified)
 CU_GET(request_body_no_buffering)
 CU_SET(request_body_no_buffering)
 CU_GET(background)
@@ -231,6 +232,7 @@ ngx_http_cu_probe(ngx_uint_t n, void *p)
     CU_BIT(18, ngx_buf_t, temporary, 1)
     CU_BIT(19, ngx_url_t, no_resolve, 1)
     CU_BIT(20, ngx_url_t, no_port, 1)
+    CU_BIT(21, ngx_http_core_loc_conf_t, noname, 1)
     default:
         return 0;
     }
@@ -238,8 +240,9 @@ ngx_http_cu_probe(ngx_uint_t n, void *p)
 
 
 /*
- * The peers of an upstream that round robin keeps for its method, as they are at one moment: the
- * first `max` of them are copied, all are counted.  A peer of the name `fake` is left out.
+ * The peers of an upstream that round robin keeps for its method, each group as it is at one
+ * moment: the first `max` of them are copied, all are counted.  A peer of the name `fake` is left
+ * out.  A group has a lock of its own: peers of backups come and go under that of theirs.
  */
 
 typedef struct {
@@ -293,9 +296,10 @@ ngx_http_cu_peers(ngx_http_upstream_srv_conf_t *us, ngx_pool_t *pool,
     now = ngx_time();
     peers = us->peer.data;
 
-    ngx_http_upstream_rr_peers_rlock(peers);
-
     for (part = peers, backup = 0; part; part = part->next, backup = 1) {
+
+        ngx_http_upstream_rr_peers_rlock(part);
+
         for (peer = part->peer; peer; peer = peer->next) {
 
             if (peer->server.len == fake->len
@@ -327,7 +331,7 @@ ngx_http_cu_peers(ngx_http_upstream_srv_conf_t *us, ngx_pool_t *pool,
             tally->down += peer->down ? 1 : 0;
             tally->live += live;
         }
-    }
 
-    ngx_http_upstream_rr_peers_unlock(peers);
+        ngx_http_upstream_rr_peers_unlock(part);
+    }
 }

@@ -174,7 +174,7 @@ sub source_messages {
             }
         }
 
-        while ($text =~ /\bDirective\(c$string\)/g) {
+        while ($text =~ /\bDirective\(\s*c$string,?\s*\)/g) {
             $count{'emerg "{}" directive ' . unescape($1)}++;
         }
     }
@@ -1244,3 +1244,78 @@ dynamic_upstrand $d $arg_x $arg_x one;
 --- must_die
 --- emerg
 server.conf:1: duplicate parameter "$arg_x"
+
+
+
+=== TEST 84: upstrand_status: a wrong number of arguments
+--- server
+location /t {
+    upstrand_status json html;
+}
+--- must_die
+--- emerg
+server.conf:2: invalid number of arguments in "upstrand_status" directive
+
+
+
+=== TEST 85: upstrand_api: a wrong number of arguments
+--- server
+location /t {
+    upstrand_api on;
+}
+--- must_die
+--- emerg
+server.conf:2: invalid number of arguments in "upstrand_api" directive
+
+
+
+=== TEST 86: upstrand_status: a wrong place
+--- server
+upstrand_status;
+--- must_die
+--- emerg
+server.conf:1: "upstrand_status" directive is not allowed here
+
+
+
+=== TEST 87: upstrand_api: a wrong place
+--- server
+upstrand_api;
+--- must_die
+--- emerg
+server.conf:1: "upstrand_api" directive is not allowed here
+
+
+
+=== TEST 88: upstrand_status: a format that is none
+--- server
+location /t {
+    upstrand_status xml;
+}
+--- must_die
+--- emerg
+server.conf:2: invalid parameter "xml"
+
+
+
+=== TEST 89: upstrand_status twice
+--- server
+location /t {
+    upstrand_status;
+    upstrand_status html;
+}
+--- must_die
+--- emerg
+server.conf:3: "upstrand_status" directive is duplicate
+
+
+
+=== TEST 90: upstrand_status and upstrand_api in one location
+--- server
+location /t {
+    upstrand_status;
+    upstrand_api;
+}
+--- must_die
+--- emerg
+server.conf:3: "upstrand_api" directive can't stand beside the other one of "upstrand_status" and "upstrand_api"

@@ -32,7 +32,8 @@ fn setup(u1: &Backend, u2: &Backend) -> Setup {
             "location / { dynamic_upstrand $d $arg_d s; proxy_set_header X-M $m;\n\
              add_header X-Path $upstrand_path always; proxy_pass http://$d; }\n\
              location /f { return 200 'intercepted'; }\n\
-             location /alive { return 200 'alive'; }\n",
+             location /alive { return 200 'alive'; }\n\
+             location = /s { upstrand_status; }\nlocation /api/ { upstrand_api; }\n",
         )
 }
 
@@ -58,7 +59,9 @@ fn survives(nginx: &Nginx, path: &str) -> Option<u16> {
 #[test]
 fn faults() {
     panics_in_a_request();
+    panics_in_a_status();
     failed_allocations();
+    failed_allocations_of_a_status();
     panics_in_the_configuration();
 }
 
@@ -127,6 +130,102 @@ fn failed_allocations() {
     }
     assert!(refused > 10, "{refused} configurations refused");
     assert!(failed > 0, "no allocation of a request was hit");
+}
+
+/// Requests of state, and for changes.
+const REQUESTS: [(&str, &str); 7] = [
+    ("GET", "/s"),
+    ("GET", "/s?format=prometheus"),
+    ("GET", "/s?format=html"),
+    ("GET", "/api/upstrands"),
+    ("GET", "/api/upstrands/s/explain"),
+    ("PATCH", "/api/upstrands/s/upstreams/u1"),
+    ("PATCH", "/api/upstrands/s/upstreams/nope"),
+];
+
+/// The answer's status, after which the same worker serves the next request.
+fn ask(nginx: &Nginx, (method, path): (&str, &str)) -> Option<u16> {
+    let (port, workers) = (nginx.port(), nginx.workers());
+    let json = "Content-Type: application/json\r\n";
+    let body: &[u8] = match method {
+        "PATCH" => b"{\"drain\":true}",
+        _ => b"",
+    };
+    let response = support::client::request(port, method, path, json, body).ok();
+    assert_eq!(nginx.get("/alive").text(), "alive");
+    assert_eq!(nginx.workers(), workers, "the worker died");
+    let response = response?;
+    let is_json = response.header("Content-Type") == Some("application/json");
+    if is_json {
+        let value: serde_json::Value = serde_json::from_slice(&response.body).expect("JSON");
+        let said = &value["error"]["status"];
+        assert!(said.is_null() || *said == response.status, "{value}");
+    }
+    Some(response.status)
+}
+
+fn panics_in_a_status() {
+    for (fault, hit) in [
+        ("status", &REQUESTS[..3]),
+        ("api", &REQUESTS[3..]),
+        ("change", &REQUESTS[5..6]),
+    ] {
+        let (u1, u2) = (
+            Backend::new("u1", answer(200)),
+            Backend::new("u2", answer(200)),
+        );
+        let nginx = start(&u1, &u2, fault);
+        for request in REQUESTS {
+            let status = match (hit.contains(&request), request.1.ends_with("nope")) {
+                (true, _) => 500,
+                (false, true) => 404,
+                (false, false) => 200,
+            };
+            assert_eq!(ask(&nginx, request), Some(status), "{fault}: {request:?}");
+        }
+        let lines = nginx.logged("ngx_http_combined_upstreams_module panicked at ");
+        assert_eq!(lines, hit.len(), "{fault}: a line for each request");
+        let text = nginx.get("/").text();
+        assert_eq!(text, if fault == "status" { "u2" } else { "u1" }, "{fault}");
+    }
+}
+
+/// Every allocation of these requests in turn: that request fails, no other one does.
+fn failed_allocations_of_a_status() {
+    for request in REQUESTS {
+        let mut failed = 0;
+        for n in 1..150 {
+            let (u1, u2) = (
+                Backend::new("u1", answer(200)),
+                Backend::new("u2", answer(200)),
+            );
+            std::env::set_var(FAULT, format!("alloc:{n}"));
+            let (accepted, _) = setup(&u1, &u2).check();
+            std::env::remove_var(FAULT);
+            if !accepted {
+                continue;
+            }
+            let nginx = start(&u1, &u2, &format!("alloc:{n}"));
+            let good = if request.1.ends_with("nope") {
+                404
+            } else {
+                200
+            };
+            let first = ask(&nginx, request);
+            assert!(
+                [Some(500), Some(good)].contains(&first),
+                "{n}: {request:?} {first:?}"
+            );
+            failed += u32::from(first == Some(500));
+            if first == Some(good) {
+                // It takes fewer.
+                break;
+            }
+            // A change may have been made before its answer found no memory.
+            assert_eq!(ask(&nginx, request), Some(good), "{n}: {request:?} again");
+        }
+        assert!(failed > 0, "{request:?}: no allocation was hit");
+    }
 }
 
 fn panics_in_the_configuration() {

@@ -112,7 +112,7 @@ run() {
     ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/report \
       TEST_NGINX_BINARY=$nginx TEST_NGINX_LOAD_MODULES=$module \
       HOSTILE_CONF_COUNT=${HOSTILE_CONF_COUNT:-$hostile} \
-      cargo test --quiet --locked --test hostile_conf || failed=1
+      cargo test --quiet --locked --test hostile_conf --test api_fuzz || failed=1
   fi
   if [ -n "$(ls -A "$reports")" ]; then
     cat "$reports"/* >&2

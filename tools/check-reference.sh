@@ -152,7 +152,7 @@ for my $path (split /\n/, `find src -name '*.rs'`) {
     push @messages, [$path, $1]
         while $code =~ /\.(?:refuse|refuse_at|warn|warn_at)\((?:[^()"]|\(\))*?format_args!\(\s*$text/gs;
     push @messages, [$path, $1] while $code =~ /ngx_log_error!\([^"]*$text/gs;
-    push @messages, [$path, "directive $1"] while $code =~ /Refused::Directive\(c"([^"]*)"\)/g;
+    push @messages, [$path, "directive $1"] while $code =~ /Refused::Directive\(\s*c"((?:[^"\\]|\\.)*)",?\s*\)/gs;
 }
 my (%seen, @missing);
 for (@messages) {

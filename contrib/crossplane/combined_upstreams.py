@@ -74,6 +74,15 @@ DIRECTIVES = {
         NGX_HTTP_LIF_CONF |
         NGX_CONF_2MORE,
     ],
+    "upstrand_status": [
+        NGX_HTTP_LOC_CONF |
+        NGX_CONF_NOARGS |
+        NGX_CONF_TAKE1,
+    ],
+    "upstrand_api": [
+        NGX_HTTP_LOC_CONF |
+        NGX_CONF_NOARGS,
+    ],
 }
 
 

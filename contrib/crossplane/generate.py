@@ -92,6 +92,9 @@ WRONG = [
     "http { upstrand s { intercept_statuses 404; } }",
     "http { upstrand s { no_such_directive 1; } }",
     "http { server { dynamic_upstrand $x; } }",
+    "http { server { upstrand_status; } }",
+    "http { server { location / { upstrand_status json html; } } }",
+    "http { server { location / { upstrand_api on; } } }",
     "http { order per_request; }",
     "order per_request;",
 ]

@@ -18,7 +18,7 @@ pub use zone::check_sizes;
 use core::cell::Cell;
 use std::collections::HashMap;
 
-use nginx_sys::{ngx_http_header_handler_pt, ngx_http_upstream_conf_t};
+use nginx_sys::{ngx_http_handler_pt, ngx_http_header_handler_pt, ngx_http_upstream_conf_t};
 
 use crate::engine::Places;
 use crate::nginx::lowercase;
@@ -85,6 +85,8 @@ pub struct LocConf {
     pub dynamic: Vec<(usize, usize)>,
     /// What `upstrand_status` answers here.
     pub status: Option<Format>,
+    /// The handler of `upstrand_status` or `upstrand_api` that is in force here.
+    pub handler: ngx_http_handler_pt,
     /// A pass's configuration without `*_intercept_errors`, made by a worker when it first needs
     /// it: the original and the copy.
     pub without_intercept:

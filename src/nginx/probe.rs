@@ -3,7 +3,7 @@
 use core::mem::MaybeUninit;
 
 use nginx_sys::{
-    ngx_buf_t, ngx_connection_t, ngx_event_t, ngx_http_headers_in_t,
+    ngx_buf_t, ngx_connection_t, ngx_event_t, ngx_http_core_loc_conf_t, ngx_http_headers_in_t,
     ngx_http_upstream_headers_in_t, ngx_http_upstream_server_t, ngx_http_upstream_t, ngx_uint_t,
     ngx_url_t, ngx_variable_value_t,
 };
@@ -23,6 +23,7 @@ union AnyStruct {
     buf: ngx_buf_t,
     url: ngx_url_t,
     request_headers: ngx_http_headers_in_t,
+    location: ngx_http_core_loc_conf_t,
     room: [u8; 4096],
 }
 
@@ -80,6 +81,7 @@ pub fn bindings_fit() -> bool {
             18 => buf.temporary / set_temporary as ngx_buf_t,
             19 => url.no_resolve / set_no_resolve as ngx_url_t,
             20 => url.no_port / set_no_port as ngx_url_t,
+            21 => location.noname / set_noname as ngx_http_core_loc_conf_t,
         );
         // SAFETY: any bytes are a room.
         let left = unsafe { any.room }.iter().any(|byte| *byte != 0);

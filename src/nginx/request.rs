@@ -17,6 +17,7 @@ extern "C" {
     fn ngx_http_cu_restore_error_page(r: *mut ngx_http_request_t, saved: *const SavedFlags);
     fn ngx_http_cu_header_only(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_header_only(r: *mut ngx_http_request_t, value: ngx_uint_t);
+    fn ngx_http_cu_set_disable_not_modified(r: *mut ngx_http_request_t, value: ngx_uint_t);
     fn ngx_http_cu_set_error_page(r: *mut ngx_http_request_t, value: ngx_uint_t);
     fn ngx_http_cu_request_body_no_buffering(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_set_request_body_no_buffering(r: *mut ngx_http_request_t, value: ngx_uint_t);
@@ -139,6 +140,12 @@ impl Request {
     pub fn set_header_only(self) {
         // SAFETY: the request is live.
         unsafe { ngx_http_cu_set_header_only(self.as_ptr(), 1) };
+    }
+
+    /// Has no `If-Match` or the like decide about the answer.
+    pub fn set_unconditional(self) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_set_disable_not_modified(self.as_ptr(), 1) };
     }
 
     /// Says whether `error_page` has acted, and does not act again.

@@ -89,8 +89,7 @@ pub fn show(request: Request, main: &MainConf, resource: &Resource<'_>) -> Optio
     })
 }
 
-/// What the request's URI names: below the location's prefix, or from `/upstrands` on where the
-/// location is a regex.
+/// What the request's URI names.
 pub fn resource<'a>(request: Request, main: &'a MainConf) -> Result<Resource<'a>, Refused> {
     let nothing = || Refused::new(404, "there is nothing of this name");
     let uri = bytes(&request.fields().uri);
@@ -99,18 +98,10 @@ pub fn resource<'a>(request: Request, main: &'a MainConf) -> Result<Resource<'a>
     let location = request
         .loc_conf::<ngx_http_core_loc_conf_t>(core)
         .map_or(&[][..], |core| bytes(&core.name));
-    let below = match uri.strip_prefix(location) {
-        Some(below) => below.strip_prefix(b"/").unwrap_or(below),
-        None => uri
-            .windows(ROOT.len())
-            .position(|window| window == ROOT)
-            .and_then(|at| uri.get(at..)?.strip_prefix(b"/"))
-            .ok_or_else(nothing)?,
-    };
-    let path = match below.strip_prefix(b"upstrands") {
-        Some([]) => return Ok(Resource::All),
-        Some(path) => path.strip_prefix(b"/").ok_or_else(nothing)?,
-        None => return Err(nothing()),
+    let below = below(uri, location).ok_or_else(nothing)?;
+    let path = match below {
+        [] => return Ok(Resource::All),
+        below => below.strip_prefix(b"/").ok_or_else(nothing)?,
     };
 
     let names = main.upstrands.iter().map(|upstrand| upstrand.name_bytes());
@@ -142,6 +133,28 @@ pub fn resource<'a>(request: Request, main: &'a MainConf) -> Result<Resource<'a>
 }
 
 const ROOT: &[u8] = b"/upstrands";
+
+/// What follows `/upstrands` in a URI: where the location's own prefix has it, there, else directly
+/// below the prefix, and at the first place if the location is a regex or a name.
+fn below<'u>(uri: &'u [u8], location: &[u8]) -> Option<&'u [u8]> {
+    let is_prefix = uri.starts_with(location);
+    let prefix = location.strip_suffix(b"/").unwrap_or(location);
+    if !is_prefix || after_root(prefix).is_some() {
+        return after_root(uri);
+    }
+    let below = uri.get(prefix.len()..)?.strip_prefix(ROOT)?;
+    matches!(below, [] | [b'/', ..]).then_some(below)
+}
+
+/// What follows the first `/upstrands` of a path.
+fn after_root(path: &[u8]) -> Option<&[u8]> {
+    let is_root = |at: &usize| {
+        let rest = path.get(*at..).and_then(|path| path.strip_prefix(ROOT));
+        matches!(rest, Some([] | [b'/', ..]))
+    };
+    let at = (0..path.len()).find(is_root)?;
+    path.get(at..)?.strip_prefix(ROOT)
+}
 
 /// The longest of the names that a path begins with, up to its end or a slash, and what follows.
 fn longest(names: impl Iterator<Item = impl AsRef<[u8]>>, path: &[u8]) -> Option<(usize, &[u8])> {

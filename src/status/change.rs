@@ -226,28 +226,23 @@ fn drain(
     draining: bool,
     force: bool,
 ) -> Result<(), Refused> {
-    let (state, now) = (upstrand.memory.state(), source.clock.now);
-    if state.is_draining(member) == draining {
-        return Ok(());
-    }
-    let may_drain = || !draining || force || other_is_usable(source, upstrand, member);
-    let last = || {
+    let state = upstrand.memory.state();
+    // Another worker must not drain the other one of the last two at the same time.
+    let changed = zone::exclusively(upstrand, || {
+        let is_last = || !force && !other_is_usable(source, upstrand, member);
+        if draining && !state.is_draining(member) && is_last() {
+            return None;
+        }
+        Some(state.set_draining(&upstrand.plan, member, draining, source.clock.now))
+    });
+    let Some(changed) = changed else {
         let text = format!(
-            "upstream \"{}\" is the last usable one of upstrand \"{}\": \"force\" drains it",
-            Text(name(upstrand, member)),
-            Text(upstrand.name_bytes())
+            "no other upstream of upstrand \"{}\" is usable: \"force\" drains \"{}\" all the same",
+            Text(upstrand.name_bytes()),
+            Text(name(upstrand, member))
         );
-        Refused::new(409, text)
+        return Err(Refused::new(409, text));
     };
-    if !may_drain() {
-        return Err(last());
-    }
-    let changed = state.set_draining(&upstrand.plan, member, draining, now);
-    // Another worker may have drained another one in the meantime.
-    if !may_drain() {
-        state.set_draining(&upstrand.plan, member, false, now);
-        return Err(last());
-    }
     if changed {
         let what = if draining {
             "is draining"

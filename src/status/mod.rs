@@ -51,7 +51,7 @@ pub unsafe extern "C" fn cmd_upstrand_status(
                     return cf.refuse(format_args!("invalid parameter \"{}\"", Text(cf.arg(1))));
                 }
             }
-            answer_by(cf, Some(status))
+            answer_by(cf, loc, Some(status))
         })
     }
 }
@@ -60,31 +60,48 @@ pub unsafe extern "C" fn cmd_upstrand_status(
 ///
 /// # Safety
 ///
-/// Called by nginx while it reads a configuration.
+/// Called by nginx while it reads a configuration; `conf` is the location's LocConf.
 pub unsafe extern "C" fn cmd_upstrand_api(
     cf: *mut ngx_conf_t,
     _cmd: *mut ngx_command_t,
-    _conf: *mut c_void,
+    conf: *mut c_void,
 ) -> *mut c_char {
     // SAFETY: as nginx calls it.
-    unsafe { callback::directive(cf, |cf| answer_by(cf, Some(api::handler))) }
+    unsafe {
+        callback::directive(cf, |cf| {
+            let loc = conf.cast::<LocConf>().as_mut().ok_or(Refused::Logged)?;
+            answer_by(cf, loc, Some(api::handler))
+        })
+    }
 }
 
 /// Has a handler answer in the location at hand.
-fn answer_by(conf: Conf, handler: ngx_http_handler_pt) -> ConfResult {
+fn answer_by(conf: Conf, loc: &mut LocConf, handler: ngx_http_handler_pt) -> ConfResult {
     let core = conf.core_location()?;
     let address = |handler: ngx_http_handler_pt| handler.map_or(0, |f| f as usize);
     let own = [Some(status as _), Some(api::handler as _)].map(address);
     if own.contains(&address(core.handler)) {
-        return Err(Refused::Directive(
-            if address(core.handler) == address(handler) {
-                c"is duplicate"
-            } else {
-                c"can't stand beside the other one of \"upstrand_status\" and \"upstrand_api\""
-            },
-        ));
+        return if address(core.handler) == address(handler) {
+            Err(Refused::Directive(c"is duplicate"))
+        } else {
+            Err(Refused::Directive(
+                c"can't stand beside the other one of \"upstrand_status\" and \"upstrand_api\"",
+            ))
+        };
     }
     core.handler = handler;
+    loc.handler = handler;
+    Ok(())
+}
+
+/// `if` and `limit_except` make locations of their own within one: there nginx forgets who answers.
+pub fn inherit(conf: Conf, above: &LocConf, own: &mut LocConf) -> ConfResult {
+    let core = conf.core_location()?;
+    if above.handler.is_some() && core.noname() != 0 && core.handler.is_none() {
+        core.handler = above.handler;
+        own.handler = above.handler;
+        own.status = above.status;
+    }
     Ok(())
 }
 

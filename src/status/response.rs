@@ -146,6 +146,7 @@ fn send(
             return FAILED;
         }
     }
+    request.set_unconditional();
     let headers = &mut request.fields_mut().headers_out;
     headers.status = status;
     headers.content_length_n = i64::try_from(len).unwrap_or(-1);

@@ -8,8 +8,8 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{fence, AtomicU64, Ordering::SeqCst};
 
 use nginx_sys::{
-    ngx_cycle, ngx_int_t, ngx_list_part_t, ngx_pagesize, ngx_shm_zone_t, ngx_slab_alloc,
-    ngx_slab_pool_t, NGX_LOG_EMERG,
+    ngx_cycle, ngx_int_t, ngx_list_part_t, ngx_pagesize, ngx_shm_zone_t, ngx_shmtx_lock,
+    ngx_shmtx_t, ngx_shmtx_unlock, ngx_slab_alloc, ngx_slab_pool_t, ngx_time_update, NGX_LOG_EMERG,
 };
 use walk::{member_words, MemberCounts, MemberState, Plan, State, TierState, UpstrandCounts};
 
@@ -211,6 +211,9 @@ fn fill(zone: &Zone) -> Option<()> {
 
     let old = old_zone(zone.name()).filter(|old| layout::is_zone(*old));
     if let Some((memory, _)) = old {
+        // Reading the configuration may have taken long.
+        // SAFETY: called as in nginx's own loops, from the one thread.
+        unsafe { ngx_time_update() };
         // Before anything is read: what is changed from here on may not be seen.
         // SAFETY: a zone of the running configuration.
         unsafe { layout::left_at(memory) }.store(nginx::now(), SeqCst);
@@ -251,6 +254,29 @@ pub fn is_left(upstrand: &Upstrand, now: u64) -> bool {
     // SAFETY: as above.
     let at = memory.map_or(0, |memory| unsafe { layout::left_at(memory) }.load(SeqCst));
     at > 0 && now.saturating_sub(at) < LEAVING
+}
+
+/// Runs `body` while no other worker runs one for an upstrand of the same zone. The lock is the slab
+/// pool's, which nothing else takes at run time, and which the master opens if its holder dies.
+pub fn exclusively<T>(upstrand: &Upstrand, body: impl FnOnce() -> T) -> T {
+    struct Lock(*mut ngx_shmtx_t);
+
+    impl Drop for Lock {
+        fn drop(&mut self) {
+            // SAFETY: this process holds it.
+            unsafe { ngx_shmtx_unlock(self.0) };
+        }
+    }
+
+    // SAFETY: NULL, or a zone that lives as long as the configuration, and a slab pool.
+    let pool = unsafe { upstrand.zone.as_ref() }
+        .and_then(|zone| unsafe { zone.shm.addr.cast::<ngx_slab_pool_t>().as_mut() });
+    let _lock = pool.map(|pool| {
+        // SAFETY: the pool's mutex, not held by this process.
+        unsafe { ngx_shmtx_lock(&mut pool.mutex) };
+        Lock(&mut pool.mutex)
+    });
+    body()
 }
 
 /// The zone of this name in the configuration that is running, as bytes: its address and size.

@@ -9,6 +9,7 @@ pub mod client;
 pub mod dns;
 pub mod http2;
 pub mod nginx;
+pub mod schema;
 pub mod sockets;
 
 use std::io::Write;

@@ -6,7 +6,7 @@ let s:place = hlexists('ngxName') ? 'contained ' : ''
 
 execute 'syn keyword ngxDirectiveBlock ' . s:place . 'upstrand'
 execute 'syn keyword ngxDirectiveThirdParty ' . s:place
-      \ . 'add_upstream combine_server_singlets extend_single_peers dynamic_upstrand'
+      \ . 'add_upstream combine_server_singlets extend_single_peers dynamic_upstrand upstrand_status upstrand_api'
 " `upstream` and `zone` inside upstrand{} are known as nginx's own.
 execute 'syn keyword ngxDirectiveThirdParty ' . s:place
       \ . 'order next_upstream_statuses next_upstream_timeout next_upstream_tries intercept_statuses'
