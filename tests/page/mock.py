@@ -51,7 +51,7 @@ def upstrand(*upstreams, zone="upstrands", walks=1204, failovers=0, exhausted=0,
 
 
 def document(upstrands, worker=4242):
-    return {"version": 1, "nginx": "1.28.3", "module": "1.1.0", "worker": worker, "time": iso(time.time()),
+    return {"version": 1, "nginx": "1.28.3", "module": "1.0.0", "worker": worker, "time": iso(time.time()),
             "upstrands": upstrands}
 
 
