@@ -147,3 +147,63 @@ fn many_clients_at_once_see_good_answers_only_while_marks_come_and_go() {
     assert!(bad.is_empty(), "{bad:?}");
     assert!(u1.count() > 5);
 }
+
+#[test]
+fn an_answer_out_of_the_cache_is_no_probe() {
+    let u1 = Backend::script("u1", vec![200.into(), 503.into(), 200.into()]);
+    let u2 = Backend::new("u2", 200);
+    let nginx = Setup::new()
+        .http("proxy_cache_path <dir>/cache keys_zone=c:1m;\n")
+        .upstream("u1", &u1)
+        .upstream("u2", &u2)
+        .upstrand_with(
+            &format!(
+                "upstream u1 blacklist_interval=1s; upstream u2; order per_request; {FAILURES}"
+            ),
+            "proxy_cache c; proxy_cache_valid 200 1m;",
+        )
+        .start();
+    assert_eq!(nginx.paths(1, "/kept"), ["u1"]);
+    assert_eq!(nginx.paths(1, "/a"), ["u1 -> u2"]);
+    sleep(1100);
+    assert_eq!(nginx.get("/kept").text(), "u1");
+    assert_eq!(u1.count(), 2, "out of the cache");
+    assert_eq!(nginx.paths(2, "/b"), ["u1"; 2], "the probe");
+    assert_eq!(nginx.paths(1, "/c"), ["u1"]);
+}
+
+#[test]
+fn a_client_that_leaves_before_its_probe_ends_no_mark_of_an_operator() {
+    let (u1, u2) = (
+        Backend::script("u1", vec![503.into(), 200.into()]),
+        Backend::new("u2", 200),
+    );
+    let nginx = Setup::new()
+        .upstream("u1", &u1)
+        .upstream("u2", &u2)
+        .server("location /api/ { upstrand_api; }\n")
+        .upstrand(&format!(
+            "zone z 256k; upstream u1 blacklist_interval=300ms; upstream u2;\n\
+             order per_request; {FAILURES}"
+        ))
+        .start();
+    assert_eq!(nginx.paths(1, "/"), ["u1 -> u2"]);
+    sleep(400);
+    let mut client = nginx.client();
+    client.send(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\n");
+    // The walk has begun as soon as the next one passes the upstream by.
+    eventually("a probe", || nginx.get("/").text() == "u2");
+    let response = nginx.ask(
+        "PATCH",
+        "/api/upstrands/s/upstreams/u1",
+        "Content-Type: application/json\r\n",
+        b"{\"blacklist\":\"1m\"}",
+    );
+    assert_eq!(response.status, 200, "{}", response.text());
+    drop(client);
+    eventually("the client's line in the log", || {
+        nginx.log(1).iter().any(|line| line["status"] == *"400")
+    });
+    assert_eq!(nginx.paths(3, "/"), ["u2"; 3]);
+    assert_eq!(u1.count(), 1);
+}

@@ -923,3 +923,80 @@ fn the_schema_by_another_validator() {
         assert!(output.status.success(), "{path}: {output:?}");
     }
 }
+
+#[test]
+fn an_upstream_that_is_taken_back_while_a_client_sends_its_body_is_asked() {
+    for back in ["u1", "u2"] {
+        let (_u1, _u2, setup) = two("zone z 256k;", "");
+        let nginx = setup.start();
+        change(&nginx, "u1", DRAIN);
+        change(&nginx, "u2", FORCE);
+        let mut client = nginx.client();
+        client.send(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\n");
+        eventually("a walk", || nginx.logged("are draining") == 1);
+        change(&nginx, back, UNDRAIN);
+        client.send(b"12345");
+        let response = client.read(true).expect("an answer");
+        assert_eq!((response.status, response.text().as_str()), (200, back));
+    }
+}
+
+#[test]
+fn a_background_update_asks_no_draining_upstream() {
+    let cached = answer(200).header("Cache-Control: max-age=1");
+    let (u1, u2) = (
+        Backend::new("u1", cached.clone()),
+        Backend::new("u2", cached),
+    );
+    let nginx = Setup::new()
+        .http("proxy_cache_path <dir>/cache keys_zone=c:1m;\n")
+        .upstream("u1", &u1)
+        .upstream("u2", &u2)
+        .server(LOCATIONS)
+        .upstrand_with(
+            &format!("zone z 256k; upstream u1; upstream u2; order per_request; {FAILURES}"),
+            "proxy_cache c; proxy_cache_key $uri; proxy_cache_use_stale updating error;\n\
+             proxy_cache_background_update on;",
+        )
+        .start();
+    assert_eq!(nginx.get("/").text(), "u1");
+    change(&nginx, "u1", DRAIN);
+    change(&nginx, "u2", FORCE);
+    sleep(2100);
+    for n in 1..3 {
+        assert_eq!(nginx.get("/").text(), "u1", "stale");
+        // The walk of the request, and of the update behind it.
+        eventually("both", || nginx.logged("are draining") == 2 * n);
+        sleep(100);
+        assert_eq!((u1.count(), u2.count()), (1, 0));
+    }
+}
+
+#[test]
+fn a_slice_asks_no_draining_upstream() {
+    let bytes = |range: &str| {
+        answer(206)
+            .header(&format!("Content-Range: bytes {range}/20"))
+            .header("ETag: \"one\"")
+            .body("0123456789")
+    };
+    let u1 = Backend::script("u1", vec![bytes("0-9").into(), bytes("10-19").into()]);
+    let nginx = Setup::new()
+        .http("proxy_cache_path <dir>/cache keys_zone=c:1m;\n")
+        .upstream("u1", &u1)
+        .server(LOCATIONS)
+        .upstrand_with(
+            &format!("zone z 256k; upstream u1; {FAILURES}"),
+            "slice 10; proxy_cache c; proxy_cache_key $uri$slice_range;\n\
+             proxy_cache_valid 206 1m; proxy_set_header Range $slice_range;",
+        )
+        .start();
+    let mut client = nginx.client();
+    let response = client.ask("GET", "/", "Range: bytes=0-9\r\n", b"");
+    assert_eq!(response.expect("the first slice").text(), "0123456789");
+    change(&nginx, "u1", FORCE);
+    // The first slice comes out of the cache; the second one is not to be had.
+    let whole = nginx.client().get("/").map(|response| response.text());
+    assert!(whole.is_err(), "{whole:?}");
+    assert_eq!(u1.count(), 1);
+}

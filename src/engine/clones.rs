@@ -11,6 +11,8 @@ pub struct Origin {
     pub member: usize,
     /// It stays there: parts of one body must not come from two upstreams.
     pub pinned: bool,
+    /// Its parent asks nobody, and neither is it to.
+    pub nobody: bool,
 }
 
 /// The origin of a request, if it is a clone of one that walks the same upstrand.
@@ -30,8 +32,12 @@ pub fn origin(request: Request, upstrand: &Upstrand) -> Option<Origin> {
         return None;
     }
     let walking = Walking::of(parent).filter(|walking| walking.is_of(upstrand))?;
+    if walking.nobody && request.is_background() {
+        return None;
+    }
     Some(Origin {
         member: walking.member,
         pinned: !request.is_background(),
+        nobody: walking.nobody,
     })
 }

@@ -96,6 +96,8 @@ fn arrived(walking: &mut Walking) -> Next {
         walking.end_unanswered(Reason::Final);
         return Next::Pass;
     };
+    // The cache may have answered.
+    walking.give_back_probe();
 
     let failed = walking.upstrand().failures.matches(answer);
     let was_cut = walking.expired && answer == CUT;

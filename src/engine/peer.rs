@@ -82,6 +82,8 @@ fn run(walking: &mut Walking) -> Option<()> {
     }
     keep_own_error_body(request, upstream)?;
     body::resume_unbuffered(walking, upstream)?;
+    // The client may have sent its body for a while, and an operator taken the upstream back.
+    walking.nobody = walking.nobody && walking.state().is_draining(walking.member);
     if walking.nobody {
         upstream.fields_mut().peer.get = Some(no_live_server);
     }

@@ -160,6 +160,7 @@ fn go_on(walking: &mut Walking) {
 
     match walking.then.take() {
         Some(Then::Try(next)) => {
+            walking.nobody = false;
             let Some(()) = walking.make_room().and_then(|()| walking.start_try(next)) else {
                 return finalize(request, NGX_HTTP_INTERNAL_SERVER_ERROR as ngx_int_t);
             };

@@ -140,7 +140,12 @@ fn begin(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_s
     let first = match origin {
         Some(origin) => {
             walking.pinned = origin.pinned;
-            walking.walk.start_at(&upstrand.plan, origin.member)
+            walking.nobody = origin.nobody;
+            let state = walking.state();
+            let probe =
+                !origin.pinned && state.claim_probe(&upstrand.plan, origin.member, nginx::now());
+            let first = walking.walk.start_at(&upstrand.plan, origin.member);
+            first.map(|first| Try { probe, ..first })
         }
         None => walking.next().or_else(|| all_drain(walking)),
     };

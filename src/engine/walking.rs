@@ -90,6 +90,8 @@ pub struct Walking {
     pub member: usize,
     /// The try at hand is the member's probe.
     pub probe: bool,
+    /// What the probe has set the member's mark to last until, in ms.
+    probe_until: u64,
     /// The request is a slice: it stays with its parent's upstream.
     pub pinned: bool,
     /// All upstreams are draining: the try fails as if its upstream had no live server.
@@ -160,6 +162,7 @@ impl Walking {
             walk: Walk::default(),
             member: 0,
             probe: false,
+            probe_until: 0,
             pinned: false,
             nobody: false,
             tries: ngx_array_t {
@@ -335,6 +338,9 @@ impl Walking {
         }
         self.member = next.member;
         self.probe = next.probe;
+        if next.probe {
+            self.probe_until = self.state().until(next.member);
+        }
         self.phase = Phase::Pending;
         self.then = None;
         self.invalid_header = false;
@@ -399,12 +405,7 @@ impl Walking {
     /// chosen is none: nginx found fault with the request, or the client left, before that.
     pub fn end_unanswered(&mut self, reason: Reason) {
         if self.phase == Phase::Pending {
-            if self.probe {
-                // Nobody was asked: the next request may.
-                let plan = &self.upstrand().plan;
-                self.state()
-                    .give_back_probe(plan, self.member, nginx::now());
-            }
+            self.give_back_probe();
             self.tries.nelts = self.tries.nelts.saturating_sub(1);
             if let Some(last) = self.last_try() {
                 self.member = last.member as usize;
@@ -416,6 +417,16 @@ impl Walking {
             self.record(reason);
         }
         self.end();
+    }
+
+    /// If the try at hand is a probe that asked nobody, the next request may.
+    pub fn give_back_probe(&mut self) {
+        if self.probe && self.phase == Phase::Pending {
+            self.probe = false;
+            let (plan, until) = (&self.upstrand().plan, self.probe_until);
+            self.state()
+                .give_back_probe(plan, self.member, until, nginx::now());
+        }
     }
 
     /// Ends the record of the try at hand.

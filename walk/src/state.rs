@@ -163,9 +163,28 @@ impl State<'_> {
         }
     }
 
-    /// The probe of a member was not asked after all: the next walk may probe it.
-    pub fn give_back_probe(&self, plan: &Plan, member: usize, now: u64) {
-        self.set_until(plan, member, now);
+    /// Whether a member's mark is over and this walk is to probe it.
+    pub fn claim_probe(&self, plan: &Plan, member: usize, now: u64) -> bool {
+        let end = member.saturating_add(1);
+        self.first_expired(plan, member, end, now, true).is_some()
+    }
+
+    /// A probe did not ask its member after all: the next walk may. `until` is what the mark was set
+    /// to for the probe; one that was set to something else meanwhile stays.
+    pub fn give_back_probe(&self, plan: &Plan, member: usize, until: u64, now: u64) {
+        let Some(state) = self.members.get(member) else {
+            return;
+        };
+        let is_own = state
+            .until
+            .compare_exchange(until, now, Relaxed, Relaxed)
+            .is_ok();
+        if let (true, Some(tier)) = (
+            is_own,
+            tier_of(plan, member).and_then(|tier| self.tiers.get(tier)),
+        ) {
+            tier.earliest.fetch_min(now, Relaxed);
+        }
     }
 
     fn set_until(&self, plan: &Plan, member: usize, until: u64) {

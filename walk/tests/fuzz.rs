@@ -463,7 +463,7 @@ fn command(
         "back" => {
             // Only he who has made a probe gives it back.
             if let Some(mark) = known.mark.as_mut().filter(|mark| mark.is_probed()) {
-                state.give_back_probe(&plan, member, now);
+                state.give_back_probe(&plan, member, mark.until, now);
                 mark.until = now;
             }
         }

@@ -293,8 +293,22 @@ fn a_probe_that_nobody_was_asked_for_is_given_back() {
     assert!(all(&plan, &memory, 1100)[0].probe);
     assert!(state.is_probed(0));
     assert_eq!(members(&all(&plan, &memory, 1200)), [1]);
-    state.give_back_probe(&plan, 0, 1300);
+    state.give_back_probe(&plan, 0, 2100, 1300);
     assert!(all(&plan, &memory, 1300)[0].probe);
+}
+
+#[test]
+fn a_probe_that_is_given_back_ends_no_younger_mark() {
+    let plan = plan(&[0, 0], 1000, PER_REQUEST);
+    let memory = Memory::of(&plan);
+    let state = memory.state();
+    state.mark(&plan, 0, FAILED, 100, 1100);
+    assert!(state.claim_probe(&plan, 0, 1100));
+    assert!(!state.claim_probe(&plan, 0, 1100), "one at a time");
+    state.mark(&plan, 0, Cause::ByHand, 1200, 9000);
+    state.give_back_probe(&plan, 0, 2100, 1300);
+    assert_eq!(state.until(0), 9000);
+    assert_eq!(members(&all(&plan, &memory, 1300)), [1]);
 }
 
 #[test]
