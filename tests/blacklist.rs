@@ -207,3 +207,34 @@ fn a_client_that_leaves_before_its_probe_ends_no_mark_of_an_operator() {
     assert_eq!(nginx.paths(3, "/"), ["u2"; 3]);
     assert_eq!(u1.count(), 1);
 }
+
+#[test]
+fn an_update_in_the_background_is_a_probe() {
+    let acts = vec![
+        answer(200).header("Cache-Control: max-age=1").into(),
+        503.into(),
+        answer(200).after(900).into(),
+        200.into(),
+    ];
+    let (u1, u2) = (Backend::script("u1", acts), Backend::new("u2", 200));
+    let nginx = Setup::new()
+        .http("proxy_cache_path <dir>/cache keys_zone=c:1m;\n")
+        .upstream("u1", &u1)
+        .upstream("u2", &u2)
+        .upstrand_with(
+            &format!(
+                "upstream u1 blacklist_interval=1500ms; upstream u2; order per_request; {FAILURES}"
+            ),
+            "proxy_cache c; proxy_cache_key $uri; proxy_cache_use_stale updating;\n\
+             proxy_cache_background_update on;",
+        )
+        .start();
+    assert_eq!(nginx.get("/kept").text(), "u1");
+    assert_eq!(nginx.get("/a").text(), "u2");
+    sleep(2100);
+    assert_eq!(nginx.get("/kept").text(), "u1", "stale");
+    eventually("an update", || u1.count() == 3);
+    assert_eq!(nginx.get("/b").text(), "u2", "one request probes");
+    eventually("a good probe", || nginx.get("/c").text() == "u1");
+    assert_eq!(u1.count(), 4);
+}
