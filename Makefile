@@ -81,7 +81,7 @@ test-faults: build ## panics and failed allocations stay within their request or
 	cargo build --locked --features faults; \
 	TEST_NGINX_BINARY=$$NGINX_BINARY \
 	    TEST_NGINX_LOAD_MODULES=$(FAULTS)/debug/lib$(NAME).so \
-	    cargo test --locked --features faults --test faults
+	    cargo test --locked --features faults --test faults -- --nocapture
 
 # Test::Nginx::Socket itself where it is installed, else the stand-in for it.
 test-t: build ## t/*.t by prove; T=FILES, PROVE_FLAGS=

@@ -184,12 +184,12 @@ unsafe extern "C" fn merge_loc_conf(
             )
         };
         if let (Some(above), Some(own)) = (above, own) {
-            own.merge(above);
             // SAFETY: as nginx calls it.
-            let conf = unsafe { Conf::from_ptr(cf) };
-            if conf.is_some_and(|conf| status::inherit(conf, above, own).is_err()) {
-                return Refused::Logged.as_ptr();
-            }
+            let conf = unsafe { Conf::from_ptr(cf) }.ok_or(Refused::Logged);
+            let merged = own
+                .merge(above)
+                .and_then(|()| status::inherit(conf?, above, own));
+            return merged.map_or_else(Refused::as_ptr, |()| CONF_OK);
         }
         CONF_OK
     })
@@ -240,7 +240,7 @@ unsafe extern "C" fn postconfiguration(cf: *mut ngx_conf_t) -> ngx_int_t {
             return Ok(());
         }
         upstream::make_reachable(conf)?;
-        engine::wrap_members(conf, main);
+        engine::wrap_members(conf, main)?;
         engine::wrap_accel_redirect(conf, main)?;
         engine::wrap_cached_variables(conf)
     })

@@ -3,11 +3,12 @@
 use core::ffi::{c_char, c_void};
 use std::collections::HashMap;
 
-use nginx_sys::{ngx_command_t, ngx_conf_t, ngx_uint_t, NGX_HTTP_VAR_NOCACHEABLE};
+use nginx_sys::{ngx_command_t, ngx_conf_t, ngx_str_t, ngx_uint_t, NGX_HTTP_VAR_NOCACHEABLE};
 
 use super::{LocConf, MainConf, Upstrand};
 use crate::engine;
-use crate::nginx::{bytes, callback, lowercase, Conf, ConfResult, Place, Refused, Text};
+use crate::nginx::memory::{lowercase, push};
+use crate::nginx::{bytes, callback, Conf, ConfResult, Place, Refused, Text};
 
 /// Where an upstrand's name comes from.
 pub enum Source {
@@ -15,7 +16,7 @@ pub enum Source {
     Variable(ngx_uint_t),
     /// An upstrand's name. Upstrands may be declared below the line, so the name is looked up when
     /// all is read.
-    Literal(Vec<u8>),
+    Literal(ngx_str_t),
     /// An upstrand; boxed in the main configuration.
     Upstrand(*const Upstrand),
 }
@@ -30,7 +31,7 @@ pub struct Line {
 /// All lines, and the variables that they are for.
 #[derive(Default)]
 pub struct Dynamic {
-    variables: HashMap<Box<[u8]>, usize>,
+    variables: HashMap<Vec<u8>, usize>,
     lines: Vec<Line>,
 }
 
@@ -80,9 +81,9 @@ fn read_line(conf: Conf, loc: &mut LocConf) -> ConfResult {
         {
             return conf.refuse(format_args!("duplicate parameter \"{}\"", Text(word)));
         }
-        sources.push(match word.strip_prefix(b"$") {
+        let source = match word.strip_prefix(b"$") {
             Some(name) => Source::Variable(conf.variable_index(variable_name(conf, word, name)?)?),
-            None if n == last => Source::Literal(word.to_vec()),
+            None if n == last => Source::Literal(conf.pool()?.copy(word).ok_or(Refused::Logged)?),
             None => {
                 return conf.refuse(format_args!(
                     "invalid parameter \"{}\" after upstrand \"{}\"",
@@ -90,17 +91,15 @@ fn read_line(conf: Conf, loc: &mut LocConf) -> ConfResult {
                     Text(word)
                 ))
             }
-        });
+        };
+        push(&mut sources, source)?;
     }
 
     let main: &mut MainConf = conf.main_conf(crate::module())?;
     let line = main.dynamic.lines.len();
-    main.dynamic.lines.push(Line {
-        sources,
-        place: conf.place(),
-    });
-    loc.dynamic.push((variable, line));
-    Ok(())
+    let place = conf.place();
+    push(&mut main.dynamic.lines, Line { sources, place })?;
+    push(&mut loc.dynamic, (variable, line))
 }
 
 fn variable_name<'a>(conf: Conf, word: &[u8], name: &'a [u8]) -> ConfResult<&'a [u8]> {
@@ -117,7 +116,7 @@ fn variable(conf: Conf, word: &[u8]) -> ConfResult<usize> {
         None => return conf.refuse(format_args!("invalid variable name \"{}\"", Text(word))),
     };
     let main: &mut MainConf = conf.main_conf(crate::module())?;
-    let key = lowercase(name);
+    let key = lowercase(name)?;
     if let Some(number) = main.dynamic.variables.get(&key) {
         return Ok(*number);
     }
@@ -126,6 +125,7 @@ fn variable(conf: Conf, word: &[u8]) -> ConfResult<usize> {
         return conf.refuse(format_args!("the duplicate \"{}\" variable", Text(name)));
     }
     let number = main.dynamic.variables.len();
+    main.dynamic.variables.try_reserve(1)?;
     main.dynamic.variables.insert(key, number);
     added.get_handler = Some(engine::dynamic_variable);
     added.data = number;
@@ -138,6 +138,7 @@ pub fn resolve_literals(conf: Conf, main: &mut MainConf) -> ConfResult {
     for line in &mut lines {
         for source in &mut line.sources {
             if let Source::Literal(name) = source {
+                let name = bytes(name);
                 let Some(upstrand) = main.upstrand(name) else {
                     return conf.refuse_at(
                         line.place,

@@ -21,7 +21,8 @@ use std::collections::HashMap;
 use nginx_sys::{ngx_http_handler_pt, ngx_http_header_handler_pt, ngx_http_upstream_conf_t};
 
 use crate::engine::Places;
-use crate::nginx::lowercase;
+use crate::nginx::memory::{lowercase, push};
+use crate::nginx::ConfResult;
 use crate::status::Format;
 use crate::upstream::AddedBackups;
 use crate::zone::Zone;
@@ -33,7 +34,7 @@ use crate::zone::Zone;
 pub struct MainConf {
     /// All upstrands; boxed, as variables and requests point to them.
     pub upstrands: Vec<Box<Upstrand>>,
-    by_name: HashMap<Box<[u8]>, usize>,
+    by_name: HashMap<Vec<u8>, usize>,
     /// Declared upstreams by name.
     pub names: Names,
     /// What `dynamic_upstrand` lines say.
@@ -66,14 +67,16 @@ impl MainConf {
     }
 
     /// Whether there is an upstrand of this name.
-    fn is_taken(&self, name: &[u8]) -> bool {
-        self.by_name.contains_key(&lowercase(name))
+    fn is_taken(&self, name: &[u8]) -> ConfResult<bool> {
+        Ok(self.by_name.contains_key(&lowercase(name)?))
     }
 
-    fn add_upstrand(&mut self, upstrand: Box<Upstrand>) {
+    fn add_upstrand(&mut self, upstrand: Box<Upstrand>) -> ConfResult {
         let index = self.upstrands.len();
-        self.by_name.insert(lowercase(upstrand.name_bytes()), index);
-        self.upstrands.push(upstrand);
+        self.by_name.try_reserve(1)?;
+        self.by_name
+            .insert(lowercase(upstrand.name_bytes())?, index);
+        push(&mut self.upstrands, upstrand)
     }
 }
 
@@ -95,11 +98,12 @@ pub struct LocConf {
 
 impl LocConf {
     /// Takes over what the level above says and this one does not.
-    pub fn merge(&mut self, above: &LocConf) {
+    pub fn merge(&mut self, above: &LocConf) -> ConfResult {
         for (variable, line) in &above.dynamic {
             if !self.dynamic.iter().any(|(own, _)| own == variable) {
-                self.dynamic.push((*variable, *line));
+                push(&mut self.dynamic, (*variable, *line))?;
             }
         }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use nginx_sys::ngx_str_t;
 
-use crate::nginx::{Conf, ConfResult, SrvConf};
+use crate::nginx::{memory, Conf, ConfResult, SrvConf};
 
 /// A compiled regex; it lives as long as the configuration.
 pub struct Regex {
@@ -39,7 +39,7 @@ impl Regex {
     }
 
     /// The upstreams declared so far whose names it matches, in the order of declaration.
-    pub fn matching(&self, conf: Conf) -> Vec<SrvConf> {
+    pub fn matching(&self, conf: Conf) -> ConfResult<Vec<SrvConf>> {
         let is_matched = |uscf: &SrvConf| {
             let mut name = uscf.fields().host;
             // SAFETY: the regex is compiled; no captures are asked for.
@@ -48,12 +48,10 @@ impl Regex {
             };
             uscf.is_declared() && rc >= 0
         };
-        conf.upstreams()
-            .iter()
-            // SAFETY: upstreams of the configuration at hand.
-            .filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) })
-            .filter(is_matched)
-            .collect()
+        let all = conf.upstreams().iter();
+        // SAFETY: upstreams of the configuration at hand.
+        let all = all.filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) });
+        memory::collect(all.filter(is_matched))
     }
 }
 
@@ -68,7 +66,7 @@ impl Regex {
     }
 
     /// Nothing.
-    pub fn matching(&self, _conf: Conf) -> Vec<SrvConf> {
-        Vec::new()
+    pub fn matching(&self, _conf: Conf) -> ConfResult<Vec<SrvConf>> {
+        Ok(Vec::new())
     }
 }

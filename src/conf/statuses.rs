@@ -2,7 +2,7 @@
 
 use walk::{Statuses, Word};
 
-use crate::nginx::{Conf, ConfResult, Text};
+use crate::nginx::{memory, Conf, ConfResult, Text};
 
 /// Parses word `n` of the directive.
 pub fn word(conf: Conf, n: usize) -> ConfResult<Word> {
@@ -14,11 +14,18 @@ pub fn word(conf: Conf, n: usize) -> ConfResult<Word> {
 }
 
 /// Adds a word to a list; one that stood there already is warned of, as nginx does it.
-pub fn add(conf: Conf, statuses: &mut Statuses, words: &mut Vec<Word>, word: Word, n: usize) {
+pub fn add(
+    conf: Conf,
+    statuses: &mut Statuses,
+    words: &mut Vec<Word>,
+    word: Word,
+    n: usize,
+) -> ConfResult {
     if words.contains(&word) {
         conf.warn(format_args!("duplicate value \"{}\"", Text(conf.arg(n))));
-        return;
+        return Ok(());
     }
-    words.push(word);
+    memory::push(words, word)?;
     statuses.add(word);
+    Ok(())
 }

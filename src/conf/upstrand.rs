@@ -18,6 +18,7 @@ use walk::{Order, Plan, Statuses, Word};
 use super::regex::Regex;
 use super::{statuses, zone, MainConf};
 use crate::engine;
+use crate::nginx::memory::{boxed, collect, push};
 use crate::nginx::{
     bytes, callback, fault, parse_msec, Conf, ConfResult, Place, Refused, SrvConf, Text, CONF_OK,
 };
@@ -83,10 +84,19 @@ pub struct Unmatched {
     place: Place,
 }
 
+/// An upstream of the block while it is read.
+struct Listed {
+    uscf: SrvConf,
+    tier: u32,
+    interval: u64,
+    /// Its place in the block.
+    line: usize,
+}
+
 /// The block while it is read.
 struct Block {
     name: ngx_str_t,
-    members: Vec<(SrvConf, u32, u64)>,
+    members: Vec<Listed>,
     known: HashSet<*mut c_void>,
     unmatched: Vec<Unmatched>,
     order: Option<Order>,
@@ -121,15 +131,19 @@ fn read_block(conf: Conf) -> ConfResult {
     if name.len == 0 {
         return conf.refuse(format_args!("invalid upstrand name \"\""));
     }
-    if main.is_taken(bytes(&name)) {
+    if main.is_taken(bytes(&name))? {
         return conf.refuse(format_args!(
             "duplicate upstrand \"{}\"",
             Text(bytes(&name))
         ));
     }
 
-    let variable = [b"upstrand_", bytes(&name)].concat();
-    let variable = conf.add_variable(&variable, NGX_HTTP_VAR_NOCACHEABLE)?;
+    let variable = conf.pool()?.write(|writer| {
+        writer.text(b"upstrand_");
+        writer.text(bytes(&name));
+    });
+    let variable = variable.ok_or(Refused::Logged)?;
+    let variable = conf.add_variable(bytes(&variable), NGX_HTTP_VAR_NOCACHEABLE)?;
     if variable.get_handler.is_some() {
         return conf.refuse(format_args!(
             "the duplicate \"upstrand_{}\" variable",
@@ -153,12 +167,11 @@ fn read_block(conf: Conf) -> ConfResult {
     };
     parse(conf, &mut block)?;
 
-    let upstrand = Box::new(finish(conf, block)?);
+    let upstrand = boxed(finish(conf, block)?)?;
     variable.get_handler = Some(engine::upstrand_variable);
     variable.data = ptr::from_ref(upstrand.as_ref()) as usize;
     conf.main_conf::<MainConf>(crate::module())?
-        .add_upstrand(upstrand);
-    Ok(())
+        .add_upstrand(upstrand)
 }
 
 fn parse(conf: Conf, block: &mut Block) -> ConfResult {
@@ -196,20 +209,22 @@ fn finish(conf: Conf, block: Block) -> ConfResult<Upstrand> {
             )),
         };
     }
-    conf.main_conf::<MainConf>(crate::module())?
-        .unmatched
-        .extend(block.unmatched);
+    let main: &mut MainConf = conf.main_conf(crate::module())?;
+    for unmatched in block.unmatched {
+        push(&mut main.unmatched, unmatched)?;
+    }
 
     let mut members = block.members;
-    members.sort_by_key(|(_, tier, _)| *tier);
-    let tiers: Vec<u32> = members.iter().map(|(_, tier, _)| *tier).collect();
-    let intervals = members.iter().map(|(_, _, interval)| *interval).collect();
+    // Of one tier in the order of the lines: a stable sort would need memory.
+    members.sort_unstable_by_key(|member| (member.tier, member.line));
+    let tiers = collect(members.iter().map(|member| member.tier))?;
+    let intervals = collect(members.iter().map(|member| member.interval))?;
     let plan = Plan::new(
         &tiers,
         intervals,
         block.order.unwrap_or_default(),
         block.tries.unwrap_or(0),
-    );
+    )?;
     let memory = Memory::private(conf.pool()?, &plan).ok_or(Refused::Logged)?;
 
     let failures = if block.failure_words.is_empty() {
@@ -226,14 +241,11 @@ fn finish(conf: Conf, block: Block) -> ConfResult<Upstrand> {
     Ok(Upstrand {
         tells_invalid_header,
         name,
-        members: members
-            .iter()
-            .map(|(uscf, tier, _)| Member {
-                name: uscf.fields().host,
-                uscf: *uscf,
-                tier: *tier,
-            })
-            .collect(),
+        members: collect(members.iter().map(|member| Member {
+            name: member.uscf.fields().host,
+            uscf: member.uscf,
+            tier: member.tier,
+        }))?,
         plan,
         failures,
         intercepts: block.intercepts,
@@ -291,24 +303,25 @@ pub unsafe extern "C" fn cmd_upstream(
         match name.strip_prefix(b"~") {
             Some(regex) if !regex.is_empty() => {
                 let regex = Regex::compile(conf, regex)?;
-                let matching = regex.matching(conf);
+                let matching = regex.matching(conf)?;
                 if matching.is_empty() {
-                    block.unmatched.push(Unmatched {
+                    let unmatched = Unmatched {
                         regex,
                         upstrand: block.name,
                         place: conf.place(),
-                    });
+                    };
+                    push(&mut block.unmatched, unmatched)?;
                 }
                 for uscf in matching {
-                    block.add(uscf, tier, interval);
+                    block.add(uscf, tier, interval)?;
                 }
             }
             _ => {
                 let main: &mut MainConf = conf.main_conf(crate::module())?;
-                let Some(uscf) = main.names.declared(conf, name) else {
+                let Some(uscf) = main.names.declared(conf, name)? else {
                     return conf.refuse(format_args!("upstream \"{}\" is not found", Text(name)));
                 };
-                block.add(uscf, tier, interval);
+                block.add(uscf, tier, interval)?;
             }
         }
         Ok(())
@@ -317,10 +330,18 @@ pub unsafe extern "C" fn cmd_upstream(
 
 impl Block {
     /// An upstream that stands in the upstrand already keeps its place and parameters.
-    fn add(&mut self, uscf: SrvConf, tier: u32, interval: u64) {
+    fn add(&mut self, uscf: SrvConf, tier: u32, interval: u64) -> ConfResult {
+        self.known.try_reserve(1)?;
         if self.known.insert(uscf.as_ptr().cast()) {
-            self.members.push((uscf, tier, interval));
+            let listed = Listed {
+                uscf,
+                tier,
+                interval,
+                line: self.members.len(),
+            };
+            push(&mut self.members, listed)?;
         }
+        Ok(())
     }
 }
 
@@ -337,7 +358,7 @@ pub fn check_unmatched(conf: Conf, main: &MainConf) -> ConfResult {
     for unmatched in &main.unmatched {
         let pattern = Text(bytes(&unmatched.regex.pattern));
         let upstrand = Text(bytes(&unmatched.upstrand));
-        if let Some(below) = unmatched.regex.matching(conf).first() {
+        if let Some(below) = unmatched.regex.matching(conf)?.first() {
             return conf.refuse_at(
                 unmatched.place,
                 format_args!(
@@ -399,7 +420,7 @@ pub unsafe extern "C" fn cmd_next_upstream_statuses(
     in_block(cf, |conf, block| {
         for n in 1..conf.args().len() {
             let word = statuses::word(conf, n)?;
-            statuses::add(conf, &mut block.failures, &mut block.failure_words, word, n);
+            statuses::add(conf, &mut block.failures, &mut block.failure_words, word, n)?;
         }
         Ok(())
     })
@@ -475,7 +496,7 @@ pub unsafe extern "C" fn cmd_intercept_statuses(
                     Text(conf.arg(n))
                 ));
             }
-            statuses::add(conf, &mut line, &mut words, word, n);
+            statuses::add(conf, &mut line, &mut words, word, n)?;
         }
         if !matches!(uri, [b'/' | b'$', ..] | [b'@', _, ..]) {
             return conf.refuse(format_args!("invalid URI \"{}\"", Text(uri)));
@@ -500,11 +521,8 @@ pub unsafe extern "C" fn cmd_intercept_statuses(
         words
             .into_iter()
             .for_each(|word| block.intercepted.add(word));
-        block.intercepts.push(Intercept {
-            statuses: line,
-            uri,
-        });
-        Ok(())
+        let statuses = line;
+        push(&mut block.intercepts, Intercept { statuses, uri })
     })
 }
 

@@ -5,6 +5,7 @@ use core::ptr;
 use nginx_sys::{ngx_parse_size, ngx_shared_memory_add, ngx_shm_zone_t};
 
 use super::MainConf;
+use crate::nginx::memory::{boxed, push};
 use crate::nginx::{Conf, ConfResult, Refused, Text};
 use crate::zone::{self, Zone};
 
@@ -36,13 +37,13 @@ pub fn add(conf: Conf) -> ConfResult<*mut ngx_shm_zone_t> {
     };
     if fields.data.is_null() {
         let main: &mut MainConf = conf.main_conf(crate::module())?;
-        let mut zone = Box::new(Zone::new(shm_zone, conf.place()));
+        let mut zone = boxed(Zone::new(shm_zone, conf.place()))?;
         fields.data = ptr::from_mut(zone.as_mut()).cast();
         fields.init = Some(zone::init);
         // A reload makes a new zone and takes over what members still exist: workers of the old
         // configuration go on with the old one, and nothing of theirs is freed under them.
         fields.noreuse = 1;
-        main.zones.push(zone);
+        push(&mut main.zones, zone)?;
     } else if size > 0 {
         // SAFETY: set above, for the first upstrand in the zone.
         if let Some(zone) = unsafe { fields.data.cast::<Zone>().as_mut() } {
@@ -60,7 +61,7 @@ pub fn check_sizes(conf: Conf, main: &mut MainConf) -> ConfResult {
             .iter_mut()
             .find(|zone| zone.shm_zone() == upstrand.zone)
         {
-            zone.add(ptr::from_ref(upstrand.as_ref()));
+            zone.add(ptr::from_ref(upstrand.as_ref()))?;
         }
     }
     for zone in &main.zones {

@@ -10,7 +10,7 @@ use std::alloc::{alloc, dealloc};
 
 use nginx_sys::{ngx_pool_cleanup_add, NGX_ALIGNMENT};
 
-use crate::nginx::{fault, Request};
+use crate::nginx::Request;
 
 /// What a worker keeps; it has one thread.
 static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -46,7 +46,7 @@ impl Buffer {
         if KEPT_SIZE.load(Relaxed) == size {
             self.start = KEPT.swap(ptr::null_mut(), Relaxed);
         }
-        if self.start.is_null() && size > 0 && !fault::allocation_fails() {
+        if self.start.is_null() && size > 0 {
             // SAFETY: the size is not 0.
             self.start = unsafe { alloc(layout(size)?) };
         }

@@ -15,13 +15,13 @@ use super::walking::{Phase, Spare, Walking};
 use super::{body, deadline};
 use crate::conf::{LocConf, MainConf};
 use crate::nginx::{
-    self, callback, fault, guard, Conf, Pool, Request, SrvConf, Upstream, ERROR, OK,
+    self, callback, fault, guard, Conf, ConfResult, Pool, Request, SrvConf, Upstream, ERROR, OK,
 };
 use crate::upstream::conf_of;
 
 /// Puts ours in the place of `peer.init` of each member, once all upstreams are initialised.
-pub fn wrap_members(conf: Conf, main: &mut MainConf) {
-    main.places = Places::new(conf);
+pub fn wrap_members(conf: Conf, main: &mut MainConf) -> ConfResult {
+    main.places = Places::new(conf)?;
     for (number, uscf) in conf.upstreams().iter().enumerate() {
         // SAFETY: an upstream of the configuration at hand.
         if let Some(own) = unsafe { SrvConf::from_ptr(*uscf) }.and_then(conf_of) {
@@ -37,6 +37,7 @@ pub fn wrap_members(conf: Conf, main: &mut MainConf) {
             member.uscf.fields_mut().peer.init = Some(init_peer);
         }
     }
+    Ok(())
 }
 
 unsafe extern "C" fn init_peer(

@@ -12,7 +12,8 @@ use std::collections::HashSet;
 use nginx_sys::{ngx_http_upstream_main_conf_t, ngx_http_upstream_srv_conf_t};
 
 use crate::conf::MainConf;
-use crate::nginx::{lowercase, upstream_module, Conf, Request, SrvConf};
+use crate::nginx::memory::{collect, lowercase};
+use crate::nginx::{upstream_module, Conf, ConfResult, Request, SrvConf};
 use crate::upstream::conf_of;
 
 /// Which upstream stands where in nginx's list; both are numbered as in the configuration.
@@ -27,22 +28,22 @@ struct Lists {
 
 impl Places {
     /// The list as the configuration made it; empty if it has to stay so.
-    pub fn new(conf: Conf) -> Places {
-        if !is_order_free(conf) {
-            return Places::default();
+    pub fn new(conf: Conf) -> ConfResult<Places> {
+        if !is_order_free(conf)? {
+            return Ok(Places::default());
         }
-        let all: Vec<usize> = (0..conf.upstreams().len()).collect();
-        Places(RefCell::new(Lists {
-            place_of: all.clone(),
-            upstream_at: all,
-        }))
+        let all = || collect(0..conf.upstreams().len());
+        Ok(Places(RefCell::new(Lists {
+            place_of: all()?,
+            upstream_at: all()?,
+        })))
     }
 }
 
 /// Whether a search finds the same in any order. An `upstream` block without a port matches its name
 /// with any default port, and takes over an entry that a URL before it has made, but only one: after
 /// `proxy_pass http://x` and `proxy_pass https://x` there are two for a name without a port.
-fn is_order_free(conf: Conf) -> bool {
+fn is_order_free(conf: Conf) -> ConfResult<bool> {
     let all = || {
         let list = conf.upstreams().iter();
         // SAFETY: upstreams of the configuration at hand.
@@ -50,13 +51,19 @@ fn is_order_free(conf: Conf) -> bool {
     };
     let mut ported = all().filter(|uscf| uscf.fields().port != 0).peekable();
     if ported.peek().is_none() {
-        return true;
+        return Ok(true);
     }
-    let any_port: HashSet<Box<[u8]>> = all()
-        .filter(|uscf| uscf.fields().port == 0)
-        .map(|uscf| lowercase(uscf.name()))
-        .collect();
-    !ported.any(|uscf| any_port.contains(&lowercase(uscf.name())))
+    let mut any_port = HashSet::new();
+    for uscf in all().filter(|uscf| uscf.fields().port == 0) {
+        any_port.try_reserve(1)?;
+        any_port.insert(lowercase(uscf.name())?);
+    }
+    for uscf in ported {
+        if any_port.contains(&lowercase(uscf.name())?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Brings an upstream to the front of nginx's list.

@@ -6,10 +6,12 @@
 //! nginx changes the same structures whenever it is called, so their fields are borrowed for as
 //! short as can be, and read again after a call into nginx.
 
+mod allocator;
 pub mod callback;
 mod conf;
 pub mod fault;
 mod guard;
+pub mod memory;
 mod pool;
 mod probe;
 mod request;
@@ -18,12 +20,13 @@ mod upstream;
 mod value;
 mod writer;
 
+pub use allocator::with_memory;
 pub use conf::{cycle_main_conf, log_at, parse_msec, Conf, ConfResult, Place, Refused, CONF_OK};
 pub use guard::{guard, guard_or, log_panics};
 pub use pool::Pool;
 pub use probe::bindings_fit;
 pub use request::{Request, SavedFlags};
-pub use text::{bytes, lowercase, string, Escaped, Text};
+pub use text::{bytes, string, Escaped, Text};
 pub use upstream::{CacheStatus, SrvConf, Upstream};
 pub use value::{variable, Value};
 pub use writer::Writer;

@@ -21,11 +21,6 @@ pub fn string(bytes: &[u8]) -> ngx_str_t {
     }
 }
 
-/// A lower-case copy, the key under which upstreams and upstrands are found.
-pub fn lowercase(bytes: &[u8]) -> Box<[u8]> {
-    bytes.to_ascii_lowercase().into_boxed_slice()
-}
-
 /// Bytes in a message: as they are, or as `\xFF` where they are no UTF-8.
 pub struct Text<'a>(pub &'a [u8]);
 

@@ -1,6 +1,6 @@
 //! Text for a pool whose length is not known before.
 
-use core::ptr;
+use core::{fmt, ptr};
 
 use nginx_sys::{ngx_msec_t, ngx_pnalloc, ngx_pool_t, ngx_str_t};
 
@@ -178,6 +178,17 @@ impl Writer {
         self.text(digits.get(first..).unwrap_or_default());
     }
 
+    /// A decimal number with zeros before it, up to `width` digits.
+    pub fn padded(&mut self, number: u64, width: usize) {
+        let digits = number
+            .checked_ilog10()
+            .map_or(1, |log| log.saturating_add(1));
+        for _ in (digits as usize)..width {
+            self.text(b"0");
+        }
+        self.number(number);
+    }
+
     /// A number of three digits at least.
     #[inline]
     pub fn three_digits(&mut self, number: u64) {
@@ -210,6 +221,13 @@ impl Writer {
             last_digit(rest / 10),
             last_digit(rest),
         ]);
+    }
+}
+
+impl fmt::Write for Writer {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.text(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -30,11 +30,9 @@ impl Format {
 pub fn format(request: Request) -> Result<Format, Refused> {
     match argument(bytes(&request.fields().args), b"format") {
         Some(word) => Format::from_word(word).ok_or_else(|| {
-            let text = format!(
-                "unknown format \"{}\": json, prometheus or html",
-                Text(word)
-            );
-            Refused::new(400, text)
+            let word = Text(word);
+            let text = format_args!("unknown format \"{word}\": json, prometheus or html");
+            Refused::new(request, 400, text)
         }),
         None => {
             let accept = request.header(b"accept").map_or(&[][..], bytes);

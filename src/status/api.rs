@@ -57,9 +57,9 @@ fn answer(request: Request) -> Option<Result<ngx_int_t, Refused>> {
     match resource {
         Resource::Member(..) if is_patch => return Some(change::begin(request)),
         Resource::Member(..) if !super::is_reading(request) => {
-            return Some(Err(Refused::method(READ_AND_CHANGE)))
+            return Some(Err(Refused::method(request, READ_AND_CHANGE)))
         }
-        _ if !super::is_reading(request) => return Some(Err(Refused::method(READ))),
+        _ if !super::is_reading(request) => return Some(Err(Refused::method(request, READ))),
         _ => (),
     }
     if let Some(rc) = response::drop_body(request) {
@@ -91,7 +91,7 @@ pub fn show(request: Request, main: &MainConf, resource: &Resource<'_>) -> Optio
 
 /// What the request's URI names.
 pub fn resource<'a>(request: Request, main: &'a MainConf) -> Result<Resource<'a>, Refused> {
-    let nothing = || Refused::new(404, "there is nothing of this name");
+    let nothing = || Refused::new(request, 404, format_args!("there is nothing of this name"));
     let uri = bytes(&request.fields().uri);
     // SAFETY: a static of nginx, whose index is set before any request is served.
     let core = unsafe { &*core::ptr::addr_of!(ngx_http_core_module) };
@@ -107,8 +107,8 @@ pub fn resource<'a>(request: Request, main: &'a MainConf) -> Result<Resource<'a>
     let names = main.upstrands.iter().map(|upstrand| upstrand.name_bytes());
     let Some((index, rest)) = longest(names, path) else {
         let name = path.split(|byte| *byte == b'/').next().unwrap_or(path);
-        let text = format!("there is no upstrand \"{}\"", Text(name));
-        return Err(Refused::new(404, text));
+        let text = format_args!("there is no upstrand \"{}\"", Text(name));
+        return Err(Refused::new(request, 404, text));
     };
     let upstrand = main.upstrands.get(index).ok_or_else(nothing)?;
     match rest {
@@ -120,12 +120,10 @@ pub fn resource<'a>(request: Request, main: &'a MainConf) -> Result<Resource<'a>
             match names.position(|own| own.eq_ignore_ascii_case(name)) {
                 Some(number) => Ok(Resource::Member(upstrand, number)),
                 None => {
-                    let text = format!(
-                        "there is no upstream \"{}\" in upstrand \"{}\"",
-                        Text(name),
-                        Text(upstrand.name_bytes())
-                    );
-                    Err(Refused::new(404, text))
+                    let (name, upstrand) = (Text(name), Text(upstrand.name_bytes()));
+                    let text =
+                        format_args!("there is no upstream \"{name}\" in upstrand \"{upstrand}\"");
+                    Err(Refused::new(request, 404, text))
                 }
             }
         }

@@ -15,7 +15,7 @@ use super::response::{self, Refused, FAILED};
 use super::state::State;
 use super::view::Source;
 use crate::conf::{MainConf, Upstrand};
-use crate::nginx::{bytes, fault, guard_or, parse_msec, Request, Text, DONE};
+use crate::nginx::{bytes, fault, guard_or, parse_msec, with_memory, Request, Text, DONE};
 use crate::zone;
 
 /// The longest body, in bytes.
@@ -25,9 +25,18 @@ const LONGEST: usize = 4096;
 const LONGEST_TIME: u64 = 366 * 24 * 3600 * 1000;
 
 /// What is wanted of a member.
+#[derive(Clone, Copy)]
+struct Change {
+    drain: Option<bool>,
+    force: bool,
+    /// For how long, in ms; `Some(None)` takes it off the list.
+    blacklist: Option<Option<u64>>,
+}
+
+/// A body that says so.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Change<'a> {
+struct Body<'a> {
     #[serde(default, deserialize_with = "given")]
     drain: Option<bool>,
     #[serde(default, deserialize_with = "given")]
@@ -47,11 +56,11 @@ pub fn begin(request: Request) -> Result<ngx_int_t, Refused> {
     let kind = request.header(b"content-type").map_or(&[][..], bytes);
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or(kind);
     if !kind.trim_ascii().eq_ignore_ascii_case(b"application/json") {
-        let text = "the body's Content-Type has to be application/json";
-        return Err(Refused::new(415, text));
+        let text = format_args!("the body's Content-Type has to be application/json");
+        return Err(Refused::new(request, 415, text));
     }
     if request.fields().headers_in.content_length_n > LONGEST as i64 {
-        return Err(too_long());
+        return Err(too_long(request));
     }
     // SAFETY: the request is live, and its body was not read.
     let rc = unsafe { ngx_http_read_client_request_body(request.as_ptr(), Some(have_body)) };
@@ -61,8 +70,9 @@ pub fn begin(request: Request) -> Result<ngx_int_t, Refused> {
     Ok(DONE)
 }
 
-fn too_long() -> Refused {
-    Refused::new(413, format!("the body is longer than {LONGEST} bytes"))
+fn too_long(request: Request) -> Refused {
+    let text = format_args!("the body is longer than {LONGEST} bytes");
+    Refused::new(request, 413, text)
 }
 
 /// The body is there.
@@ -143,30 +153,24 @@ fn change(
     body: &[u8],
 ) -> Result<(), Refused> {
     if body.len() > LONGEST {
-        return Err(too_long());
+        return Err(too_long(request));
     }
-    let change = parse(body).map_err(|text| Refused::new(400, text))?;
-    let time = match &change.blacklist {
-        Some(Some(time)) => Some(Some(blacklist_time(time)?)),
-        Some(None) => Some(None),
-        None => None,
-    };
+    let change = read(request, body)?;
     if upstrand.zone.is_null() {
-        let text = format!(
+        let text = format_args!(
             "upstrand \"{}\" has no zone: a change would be known to one worker only",
             Text(upstrand.name_bytes())
         );
-        return Err(Refused::new(409, text));
+        return Err(Refused::new(request, 409, text));
     }
-    refuse_if_leaving(upstrand, source.clock.now)?;
+    refuse_if_leaving(request, upstrand, source.clock.now)?;
 
     let now = source.clock.now;
     let state = upstrand.memory.state();
     if let Some(draining) = change.drain {
-        let force = change.force == Some(true);
-        drain(request, source, upstrand, member, draining, force)?;
+        drain(request, source, upstrand, member, draining, change.force)?;
     }
-    match time {
+    match change.blacklist {
         Some(Some(ms)) => {
             let until = now.saturating_add(ms);
             state.mark(&upstrand.plan, member, Cause::ByHand, now, until);
@@ -189,32 +193,56 @@ fn change(
         _ => (),
     }
     // What a reload copied before this is lost.
-    refuse_if_leaving(upstrand, source.clock.now)
+    refuse_if_leaving(request, upstrand, source.clock.now)
 }
 
-fn parse(body: &[u8]) -> Result<Change<'_>, String> {
+/// What a body asks for. serde_json takes memory without asking whether there is some, so it gets
+/// what the longest body needs at most.
+fn read(request: Request, body: &[u8]) -> Result<Change, Refused> {
+    const ENOUGH: usize = 16 * LONGEST;
+
+    let room = request.pool().and_then(|pool| pool.items::<u8>(ENOUGH));
+    let Some(room) = room else {
+        return Err(Refused::out_of_memory());
+    };
+    let change = with_memory(room, || parse(request, body));
+    if let Some(pool) = request.pool() {
+        pool.free(room.as_mut_ptr().cast());
+    }
+    change.unwrap_or_else(|| Err(Refused::out_of_memory()))
+}
+
+fn parse(request: Request, body: &[u8]) -> Result<Change, Refused> {
+    let refused = |text: core::fmt::Arguments<'_>| Err(Refused::new(request, 400, text));
     // serde takes an array for a structure, too.
     if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err("the body has to be a JSON object".into());
+        return refused(format_args!("the body has to be a JSON object"));
     }
-    let change: Change<'_> = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    if change.drain.is_none() && change.blacklist.is_none() {
-        return Err("there is nothing to change: \"drain\" or \"blacklist\" is missing".into());
+    let asked: Body<'_> = match serde_json::from_slice(body) {
+        Ok(asked) => asked,
+        Err(error) => return refused(format_args!("{error}")),
+    };
+    if asked.drain.is_none() && asked.blacklist.is_none() {
+        return refused(format_args!(
+            "there is nothing to change: \"drain\" or \"blacklist\" is missing"
+        ));
     }
-    if change.force.is_some() && change.drain.is_none() {
-        return Err("\"force\" goes with \"drain\" only".into());
+    if asked.force.is_some() && asked.drain.is_none() {
+        return refused(format_args!("\"force\" goes with \"drain\" only"));
     }
-    Ok(change)
-}
-
-fn blacklist_time(text: &str) -> Result<u64, Refused> {
-    match parse_msec(text.as_bytes()) {
-        Some(ms) if (1..=LONGEST_TIME).contains(&ms) => Ok(ms),
-        _ => Err(Refused::new(
-            400,
-            format!("invalid time \"{text}\" in \"blacklist\""),
-        )),
-    }
+    let blacklist = match &asked.blacklist {
+        Some(Some(time)) => match parse_msec(time.as_bytes()) {
+            Some(ms) if (1..=LONGEST_TIME).contains(&ms) => Some(Some(ms)),
+            _ => return refused(format_args!("invalid time \"{time}\" in \"blacklist\"")),
+        },
+        Some(None) => Some(None),
+        None => None,
+    };
+    Ok(Change {
+        drain: asked.drain,
+        force: asked.force == Some(true),
+        blacklist,
+    })
 }
 
 /// Drains a member, or takes it back.
@@ -236,12 +264,12 @@ fn drain(
         Some(state.set_draining(&upstrand.plan, member, draining, source.clock.now))
     });
     let Some(changed) = changed else {
-        let text = format!(
+        let text = format_args!(
             "no other upstream of upstrand \"{}\" is usable: \"force\" drains \"{}\" all the same",
             Text(upstrand.name_bytes()),
             Text(name(upstrand, member))
         );
-        return Err(Refused::new(409, text));
+        return Err(Refused::new(request, 409, text));
     };
     if changed {
         let what = if draining {
@@ -261,12 +289,12 @@ fn other_is_usable(source: &Source<'_>, upstrand: &Upstrand, member: usize) -> b
 }
 
 /// Refuses changes that a reload would not see.
-fn refuse_if_leaving(upstrand: &Upstrand, now: u64) -> Result<(), Refused> {
+fn refuse_if_leaving(request: Request, upstrand: &Upstrand, now: u64) -> Result<(), Refused> {
     // SAFETY: plain integers that signal handlers of this process set.
     let leaving = unsafe { ngx_exiting != 0 || ngx_quit != 0 || ngx_terminate != 0 };
     if leaving || zone::is_left(upstrand, now) {
-        let text = "a reload is under way, and may not see the change: ask again";
-        return Err(Refused::new(503, text));
+        let text = format_args!("a reload is under way, and may not see the change: ask again");
+        return Err(Refused::new(request, 503, text));
     }
     Ok(())
 }

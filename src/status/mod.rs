@@ -119,7 +119,7 @@ fn answer(request: Request) -> Option<ngx_int_t> {
     let main: &MainConf = request.main_conf(crate::module())?;
     let loc: &LocConf = request.loc_conf(crate::module())?;
     if !is_reading(request) {
-        let refused = response::Refused::method(ALLOWED);
+        let refused = response::Refused::method(request, ALLOWED);
         return Some(response::refuse(request, &refused));
     }
     if let Some(rc) = response::drop_body(request) {

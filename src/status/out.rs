@@ -10,12 +10,14 @@ use crate::nginx::{fault, Pool};
 /// The size of a buffer, in bytes.
 const SIZE: usize = 32 * 1024;
 
-/// What is written goes to the end of the body. Where memory is short, writing fails.
+/// What is written goes to the end of the body. It never fails, as an error would take memory with
+/// some writers; if memory was short, there is no body at the end.
 pub struct Out {
     pool: Pool,
     first: *mut ngx_chain_t,
     last: *mut ngx_chain_t,
     len: u64,
+    failed: bool,
 }
 
 impl Out {
@@ -26,16 +28,20 @@ impl Out {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
             len: 0,
+            failed: false,
         }
     }
 
-    /// The chain of buffers, NULL for an empty body, and its length in bytes.
-    pub fn finish(mut self, is_last: bool) -> (*mut ngx_chain_t, u64) {
+    /// The chain of buffers, NULL for an empty body, and its length in bytes. None: memory is short.
+    pub fn finish(mut self, is_last: bool) -> Option<(*mut ngx_chain_t, u64)> {
+        if self.failed {
+            return None;
+        }
         if let Some(buf) = self.last_buf() {
             buf.set_last_buf(is_last.into());
             buf.set_last_in_chain(1);
         }
-        (self.first, self.len)
+        Some((self.first, self.len))
     }
 
     fn last_buf(&mut self) -> Option<&mut ngx_buf_t> {
@@ -67,6 +73,13 @@ impl Out {
         Some(())
     }
 
+    /// Bytes as they are.
+    pub fn text(&mut self, bytes: &[u8]) {
+        if !self.failed {
+            self.failed = self.add(bytes).is_none();
+        }
+    }
+
     fn add(&mut self, mut bytes: &[u8]) -> Option<()> {
         while !bytes.is_empty() {
             let room = self.last_buf().map_or(0, |buf| {
@@ -92,7 +105,7 @@ impl Out {
 
 impl io::Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.add(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        self.text(bytes);
         Ok(bytes.len())
     }
 
@@ -103,6 +116,7 @@ impl io::Write for Out {
 
 impl fmt::Write for Out {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.add(text.as_bytes()).ok_or(fmt::Error)
+        self.text(text.as_bytes());
+        Ok(())
     }
 }

@@ -11,34 +11,48 @@ use nginx_sys::{
 use serde::Serialize;
 
 use super::out::Out;
+use super::peers::Shown;
 use super::view::{Refusal, RefusalText};
-use crate::nginx::{string, Request, ERROR, OK};
+use crate::nginx::{bytes, string, Request, Writer, ERROR, OK};
 
 /// What is wrong with a request.
+#[derive(Clone, Copy)]
 pub struct Refused {
     /// The status of the answer.
     pub status: u16,
-    /// Why, in words.
-    pub text: String,
+    /// Why, in words. None: memory is short.
+    text: Option<ngx_str_t>,
     /// The methods that are allowed, for a 405.
     pub allow: Option<&'static CStr>,
 }
 
 impl Refused {
     /// A refusal with this status and text.
-    pub fn new(status: u16, text: impl Into<String>) -> Refused {
+    pub fn new(request: Request, status: u16, text: fmt::Arguments<'_>) -> Refused {
+        let write = |writer: &mut Writer| {
+            let _ = fmt::Write::write_fmt(writer, text);
+        };
         Refused {
             status,
-            text: text.into(),
+            text: request.pool().and_then(|pool| pool.write(write)),
+            allow: None,
+        }
+    }
+
+    /// Memory is short.
+    pub fn out_of_memory() -> Refused {
+        Refused {
+            status: NGX_HTTP_INTERNAL_SERVER_ERROR as u16,
+            text: None,
             allow: None,
         }
     }
 
     /// The method is none of these.
-    pub fn method(allow: &'static CStr) -> Refused {
+    pub fn method(request: Request, allow: &'static CStr) -> Refused {
         Refused {
             allow: Some(allow),
-            ..Refused::new(405, "the method is not allowed here")
+            ..Refused::new(request, 405, format_args!("the method is not allowed here"))
         }
     }
 }
@@ -63,11 +77,9 @@ fn json_with(request: Request, status: usize, value: &impl Serialize) -> ngx_int
         return FAILED;
     };
     let mut out = Out::new(pool);
-    if serde_json::to_writer(&mut out, value).is_err()
-        || fmt::Write::write_char(&mut out, '\n').is_err()
-    {
-        return FAILED;
-    }
+    // An error of serde_json takes memory, so that of the body is looked at instead.
+    let _ = serde_json::to_writer(&mut out, value);
+    out.text(b"\n");
     body(request, status, "application/json", out)
 }
 
@@ -81,10 +93,13 @@ pub fn refuse(request: Request, refused: &Refused) -> ngx_int_t {
             return FAILED;
         }
     }
+    let Some(text) = &refused.text else {
+        return FAILED;
+    };
     let refusal = Refusal {
         error: RefusalText {
             status: refused.status,
-            text: &refused.text,
+            text: Shown(bytes(text)),
         },
     };
     json_with(request, refused.status.into(), &refusal)
@@ -99,7 +114,9 @@ pub fn drop_body(request: Request) -> Option<ngx_int_t> {
 
 /// Answers with what was written; `kind` is its media type, with parameters.
 pub fn body(request: Request, status: usize, kind: &'static str, out: Out) -> ngx_int_t {
-    let (chain, len) = out.finish(request.is_main());
+    let Some((chain, len)) = out.finish(request.is_main()) else {
+        return FAILED;
+    };
     send(request, status, kind, chain, len)
 }
 

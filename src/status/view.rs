@@ -308,5 +308,5 @@ pub struct RefusalText<'a> {
     /// The status of the answer.
     pub status: u16,
     /// Why, in words.
-    pub text: &'a str,
+    pub text: Shown<'a>,
 }

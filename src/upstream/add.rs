@@ -8,7 +8,7 @@ use nginx_sys::{
 
 use super::servers_of;
 use crate::conf::MainConf;
-use crate::nginx::{bytes, callback, Conf, ConfResult, Place, Refused, SrvConf, Text};
+use crate::nginx::{bytes, callback, memory, Conf, ConfResult, Place, Refused, SrvConf, Text};
 
 /// `add_upstream NAME [backup] [weight=N];`
 ///
@@ -60,7 +60,7 @@ fn add(conf: Conf) -> ConfResult {
     }
 
     let main: &mut MainConf = conf.main_conf(crate::module())?;
-    let Some(source) = main.names.declared(conf, name) else {
+    let Some(source) = main.names.declared(conf, name)? else {
         return conf.refuse(format_args!("upstream \"{}\" not found", Text(name)));
     };
 
@@ -70,7 +70,7 @@ fn add(conf: Conf) -> ConfResult {
         ));
     }
     let mut backups = false;
-    for mut server in servers_of(source) {
+    for mut server in servers_of(source)? {
         if let Some(factor) = factor {
             server.weight = match server.weight.checked_mul(factor) {
                 Some(weight) if isize::try_from(weight).is_ok() => weight,
@@ -98,12 +98,13 @@ fn add(conf: Conf) -> ConfResult {
         push(host, server)?;
     }
     if backups {
-        main.added_backups.push(AddedBackups {
+        let added = AddedBackups {
             host,
             source,
             asked: backup,
             place: conf.place(),
-        });
+        };
+        memory::push(&mut main.added_backups, added)?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use nginx_sys::{
 };
 
 use super::{conf_of, fake, with_servers};
+use crate::nginx::memory::{collect, push};
 use crate::nginx::{
     callback, guard, Conf, ConfResult, Refused, Request, SrvConf, Upstream, ERROR, OK,
 };
@@ -66,23 +67,21 @@ fn init(conf: Conf, host: SrvConf) -> ConfResult<ngx_int_t> {
     let original = own.extended_init_upstream.ok_or(Refused::Logged)?;
     let pool = conf.pool()?;
     let servers = host.servers();
-    let lone: Vec<u32> = [0, 1]
-        .into_iter()
-        .filter(|backup| may_be_lone(servers, *backup))
-        .collect();
-
-    let mut extended = servers.to_vec();
-    for backup in &lone {
-        let mut server = fake::server(pool)?;
-        server.set_backup(*backup);
-        extended.push(server);
+    let mut extended = collect(servers.iter().copied())?;
+    for backup in [0, 1] {
+        if may_be_lone(servers, backup) {
+            let mut server = fake::server(pool)?;
+            server.set_backup(backup);
+            push(&mut extended, server)?;
+        }
     }
+    let is_extended = extended.len() > servers.len();
     let rc = with_servers(host, extended, || {
         // SAFETY: as nginx calls it.
         unsafe { original(conf.as_ptr(), host.as_ptr()) }
     });
 
-    if rc == OK && !lone.is_empty() {
+    if rc == OK && is_extended {
         own.extended_init = host.fields().peer.init;
         host.fields_mut().peer.init = Some(init_peer);
     }

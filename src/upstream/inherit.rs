@@ -8,7 +8,7 @@ use nginx_sys::{
 use super::modules::{self, commands, create_conf, run};
 use super::singlets::{Singlet, FLAGS};
 use super::{conf_of, extend};
-use crate::nginx::{Conf, ConfResult, Refused, SrvConf, Text};
+use crate::nginx::{bytes, Conf, ConfResult, Refused, SrvConf, Text};
 
 /// Bytes that a peer takes in a zone at most: nginx allocates each from the next power of two.
 const PEER_IN_ZONE: usize = 1280;
@@ -123,12 +123,14 @@ fn take_keepalive(conf: Conf, uscf: SrvConf, host: SrvConf) -> ConfResult {
         }
     }
     if connections != unset {
-        let connections = connections.to_string();
-        let mut words = vec![connections.as_bytes()];
-        if unset != 0 && local == 1 {
-            words.push(b"local");
-        }
-        run(conf, uscf, KEEPALIVE, "keepalive", &words)?;
+        let connections = conf
+            .pool()?
+            .write(|writer| writer.number(connections as u64));
+        let connections = connections.ok_or(Refused::Logged)?;
+        let words = [bytes(&connections), b"local"];
+        let count = if unset != 0 && local == 1 { 2 } else { 1 };
+        let words = words.get(..count).unwrap_or_default();
+        run(conf, uscf, KEEPALIVE, "keepalive", words)?;
     }
     Ok(())
 }
@@ -158,8 +160,11 @@ fn take_zone(conf: Conf, uscf: SrvConf, host: SrvConf) -> ConfResult {
                 .saturating_mul(PEER_IN_ZONE)
                 .saturating_add(page.saturating_mul(16))
                 .next_multiple_of(page);
-            let name = [host.name(), b" singlets"].concat();
-            let mut name = conf.pool()?.copy(&name).ok_or(Refused::Logged)?;
+            let name = conf.pool()?.write(|writer| {
+                writer.text(host.name());
+                writer.text(b" singlets");
+            });
+            let mut name = name.ok_or(Refused::Logged)?;
             // SAFETY: the name lives in the configuration's pool.
             let zone = unsafe { ngx_shared_memory_add(conf.as_ptr(), &mut name, size, model.tag) };
             share(zone, model).ok_or(Refused::Logged)?;

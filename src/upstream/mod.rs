@@ -22,7 +22,7 @@ use nginx_sys::{
     ngx_http_upstream_server_t, ngx_shm_zone_t,
 };
 
-use crate::nginx::SrvConf;
+use crate::nginx::{memory, ConfResult, SrvConf};
 use singlets::Singlet;
 
 /// The module's part of an upstream.
@@ -54,10 +54,10 @@ pub fn conf_of<'a>(uscf: SrvConf) -> Option<&'a mut UpstreamConf> {
 }
 
 /// The servers of an upstream; those of a singlet are made from its host's.
-fn servers_of(uscf: SrvConf) -> Vec<ngx_http_upstream_server_t> {
+fn servers_of(uscf: SrvConf) -> ConfResult<Vec<ngx_http_upstream_server_t>> {
     match conf_of(uscf).and_then(|conf| conf.singlet.as_ref()) {
         Some(singlet) => singlet.servers(),
-        None => uscf.servers().to_vec(),
+        None => memory::collect(uscf.servers().iter().copied()),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::nginx::{lowercase, Conf, ConfResult, Refused, SrvConf};
+use crate::nginx::memory::{collect, lowercase, push};
+use crate::nginx::{Conf, ConfResult, Refused, SrvConf};
 
 /// Gives such upstreams (`hostunix_/a`) another name for nginx's own
 /// look-up, so that an upstrand can reach them. Nothing else could: a URL ends their name early.
@@ -13,26 +14,27 @@ pub fn make_reachable(conf: Conf) -> ConfResult {
             && name.first() != Some(&b'[')
             && !name.iter().any(|byte| b"/:?#".contains(byte))
     };
-    let all: Vec<SrvConf> = conf
-        .upstreams()
+    let all = conf.upstreams().iter();
+    // SAFETY: upstreams of the configuration at hand.
+    let all = collect(all.filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) }))?;
+    let misfits = all
         .iter()
-        // SAFETY: upstreams of the configuration at hand.
-        .filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) })
-        .collect();
-    let misfits: Vec<SrvConf> = all
-        .iter()
-        .copied()
-        .filter(|uscf| uscf.is_declared() && !fits(uscf.name()))
-        .collect();
+        .filter(|uscf| uscf.is_declared() && !fits(uscf.name()));
+    let misfits = collect(misfits)?;
     if misfits.is_empty() {
         return Ok(());
     }
-    let mut taken: HashSet<Box<[u8]>> = all.iter().map(|uscf| lowercase(uscf.name())).collect();
+    let mut taken = HashSet::new();
+    taken.try_reserve(all.len())?;
+    for uscf in &all {
+        taken.insert(lowercase(uscf.name())?);
+    }
     for uscf in misfits {
         let to_line = |byte: &u8| if fits(&[*byte]) { *byte } else { b'_' };
-        let mut name: Vec<u8> = uscf.name().iter().map(to_line).collect();
-        while !taken.insert(lowercase(&name)) {
-            name.push(b'_');
+        let mut name = collect(uscf.name().iter().map(to_line))?;
+        taken.try_reserve(1)?;
+        while !taken.insert(lowercase(&name)?) {
+            push(&mut name, b'_')?;
         }
         uscf.fields_mut().host = conf.pool()?.copy(&name).ok_or(Refused::Logged)?;
     }

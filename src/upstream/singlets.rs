@@ -4,17 +4,19 @@
 //! only named here; it is finished when nginx initialises it, which is after its host.
 
 use core::ffi::{c_char, c_void};
+use core::slice;
 
 use nginx_sys::{
     ngx_command_t, ngx_conf_t, ngx_http_max_module, ngx_http_upstream_add,
     ngx_http_upstream_init_round_robin, ngx_http_upstream_server_t, ngx_http_upstream_srv_conf_t,
-    ngx_int_t, ngx_uint_t, ngx_url_t, NGX_HTTP_UPSTREAM_BACKUP, NGX_HTTP_UPSTREAM_CREATE,
-    NGX_HTTP_UPSTREAM_DOWN, NGX_HTTP_UPSTREAM_FAIL_TIMEOUT, NGX_HTTP_UPSTREAM_MAX_CONNS,
-    NGX_HTTP_UPSTREAM_MAX_FAILS, NGX_HTTP_UPSTREAM_WEIGHT,
+    ngx_int_t, ngx_str_t, ngx_uint_t, ngx_url_t, NGX_HTTP_UPSTREAM_BACKUP,
+    NGX_HTTP_UPSTREAM_CREATE, NGX_HTTP_UPSTREAM_DOWN, NGX_HTTP_UPSTREAM_FAIL_TIMEOUT,
+    NGX_HTTP_UPSTREAM_MAX_CONNS, NGX_HTTP_UPSTREAM_MAX_FAILS, NGX_HTTP_UPSTREAM_WEIGHT,
 };
 
 use super::extend::is_resolved;
 use super::{conf_of, fake, inherit, modules, with_servers};
+use crate::nginx::memory::{collect, push};
 use crate::nginx::{
     bytes, callback, upstream_module, Conf, ConfResult, Place, Refused, SrvConf, Text,
 };
@@ -78,7 +80,7 @@ enum Tail {
 
 fn combine(conf: Conf) -> ConfResult {
     let host = conf.upstream()?;
-    let words: Vec<&[u8]> = conf.args().iter().skip(1).map(bytes).collect();
+    let words = collect(conf.args().iter().skip(1).map(bytes))?;
     let (words, nobackup) = match words.as_slice() {
         [words @ .., b"nobackup"] => (words, true),
         words => (words, false),
@@ -112,14 +114,27 @@ fn combine(conf: Conf) -> ConfResult {
     let known = host.servers().len();
     let down = fake::server(conf.pool()?)?;
     for active in 0..known {
-        let tail = match tail {
-            Tail::Number(width) => format!("{:0width$}", active.saturating_add(1)).into_bytes(),
-            Tail::Name => host.servers().get(active).map_or_else(Vec::new, |server| {
-                let colon_to_line = |byte: &u8| if *byte == b':' { b'_' } else { *byte };
-                bytes(&server.name).iter().map(colon_to_line).collect()
-            }),
-        };
-        let name = [host.name(), suffix, &tail].concat();
+        let name = conf.pool()?.write(|writer| {
+            writer.text(host.name());
+            writer.text(suffix);
+            match tail {
+                Tail::Number(width) => writer.padded(active.saturating_add(1) as u64, width),
+                Tail::Name => {
+                    let server = host
+                        .servers()
+                        .get(active)
+                        .map_or(&[][..], |s| bytes(&s.name));
+                    for byte in server {
+                        writer.text(if *byte == b':' {
+                            b"_"
+                        } else {
+                            slice::from_ref(byte)
+                        });
+                    }
+                }
+            }
+        });
+        let name = name.ok_or(Refused::Logged)?;
         let singlet = Singlet {
             host,
             known,
@@ -128,7 +143,7 @@ fn combine(conf: Conf) -> ConfResult {
             place: conf.place(),
             down,
         };
-        declare(conf, &name, singlet)?;
+        declare(conf, name, singlet)?;
     }
     Ok(())
 }
@@ -145,11 +160,11 @@ fn parse_width(text: &[u8]) -> Option<usize> {
 }
 
 /// Declares a singlet as `upstream{}` would.
-fn declare(conf: Conf, name: &[u8], singlet: Singlet) -> ConfResult {
+fn declare(conf: Conf, name: ngx_str_t, singlet: Singlet) -> ConfResult {
     let pool = conf.pool()?;
     // SAFETY: zeros are an empty ngx_url_t.
     let mut url: ngx_url_t = unsafe { core::mem::zeroed() };
-    url.host = pool.copy(name).ok_or(Refused::Logged)?;
+    url.host = name;
     url.set_no_resolve(1);
     url.set_no_port(1);
     // SAFETY: with NGX_HTTP_UPSTREAM_CREATE nginx takes the host as it is.
@@ -169,7 +184,7 @@ fn declare(conf: Conf, name: &[u8], singlet: Singlet) -> ConfResult {
     uscf.fields_mut().peer.init_upstream = Some(init_upstream);
     if let Some(host) = conf_of(singlet.host) {
         host.singlets = host.singlets.saturating_add(1);
-        host.singlet_peers = host.singlet_peers.saturating_add(singlet.peers());
+        host.singlet_peers = host.singlet_peers.saturating_add(singlet.peers()?);
     }
     conf_of(uscf).ok_or(Refused::Logged)?.singlet = Some(singlet);
     Ok(())
@@ -177,11 +192,11 @@ fn declare(conf: Conf, name: &[u8], singlet: Singlet) -> ConfResult {
 
 impl Singlet {
     /// The singlet's servers, made from its host's.
-    pub fn servers(&self) -> Vec<ngx_http_upstream_server_t> {
+    pub fn servers(&self) -> ConfResult<Vec<ngx_http_upstream_server_t>> {
         let host = self.host.servers();
         let host = host.get(..self.known.min(host.len())).unwrap_or_default();
         let Some(mut active) = host.get(self.active).copied() else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         if !self.nobackup {
             active.set_backup(0);
@@ -194,11 +209,11 @@ impl Singlet {
                     server
                 }
             });
-            return others.collect();
+            return collect(others);
         }
         // All others would be down: one such server in each part that they would stand in does
         // the same, whatever their number.
-        let mut servers = vec![active];
+        let mut servers = collect([active])?;
         for backup in [0, 1] {
             let stands = |(n, server): (usize, &ngx_http_upstream_server_t)| {
                 n != self.active && server.backup() == backup
@@ -206,24 +221,23 @@ impl Singlet {
             if host.iter().enumerate().any(stands) {
                 let mut down = self.down;
                 down.set_backup(backup);
-                servers.push(down);
+                push(&mut servers, down)?;
             }
         }
-        servers
+        Ok(servers)
     }
 
     /// The number of peers that the servers make in a zone.
-    fn peers(&self) -> usize {
-        self.servers()
-            .iter()
-            .map(|server| {
-                if is_resolved(server) {
-                    RESOLVED
-                } else {
-                    server.naddrs
-                }
-            })
-            .sum()
+    fn peers(&self) -> ConfResult<usize> {
+        let servers = self.servers()?;
+        let peers = servers.iter().map(|server| {
+            if is_resolved(server) {
+                RESOLVED
+            } else {
+                server.naddrs
+            }
+        });
+        Ok(peers.sum())
     }
 }
 
@@ -246,7 +260,7 @@ fn init(conf: Conf, uscf: SrvConf) -> ConfResult<ngx_int_t> {
         .peer
         .init_upstream
         .unwrap_or(ngx_http_upstream_init_round_robin);
-    let rc = with_servers(uscf, singlet.servers(), || {
+    let rc = with_servers(uscf, singlet.servers()?, || {
         // SAFETY: as nginx calls it.
         unsafe { init(conf.as_ptr(), uscf.as_ptr()) }
     });

@@ -12,7 +12,7 @@ use walk::{member_words, MemberCounts, MemberState, TierState, UpstrandCounts};
 
 use super::Parts;
 use crate::conf::Upstrand;
-use crate::nginx::bytes;
+use crate::nginx::{bytes, ConfResult};
 
 const MAGIC: u64 = u64::from_be_bytes(*b"upstrand");
 /// To be raised whenever the layout changes.
@@ -24,33 +24,12 @@ const HEADER: usize = 5 * WORD;
 const LEFT_AT: usize = 4;
 const HEAD: usize = 4 * WORD;
 
-/// What the layout needs to know of an upstrand.
-pub struct Block<'a> {
-    name: &'a [u8],
-    tiers: usize,
-    members: Vec<&'a [u8]>,
-}
-
-impl Block<'_> {
-    /// The block of an upstrand.
-    pub fn of(upstrand: &Upstrand) -> Block<'_> {
-        Block {
-            name: upstrand.name_bytes(),
-            tiers: upstrand.plan.tiers.len(),
-            members: upstrand.members.iter().map(|m| bytes(&m.name)).collect(),
-        }
-    }
-
-    fn state_size(&self) -> usize {
-        state_size(self.tiers, self.members.len())
-    }
-
-    fn size(&self) -> usize {
-        let names = self.members.iter().map(|name| name_size(name.len()));
-        HEAD.saturating_add(self.state_size())
-            .saturating_add(name_size(self.name.len()))
-            .saturating_add(names.sum())
-    }
+fn block_size(upstrand: &Upstrand) -> usize {
+    let members = &upstrand.members;
+    let names = members.iter().map(|member| name_size(member.name.len));
+    HEAD.saturating_add(state_size(upstrand.plan.tiers.len(), members.len()))
+        .saturating_add(name_size(upstrand.name.len))
+        .saturating_add(names.sum())
 }
 
 fn state_size(tiers: usize, members: usize) -> usize {
@@ -67,34 +46,41 @@ fn name_size(len: usize) -> usize {
     len.next_multiple_of(WORD).saturating_add(WORD)
 }
 
-/// The size of a zone's data, in bytes.
-pub fn size(blocks: &[Block<'_>]) -> usize {
-    HEADER.saturating_add(blocks.iter().map(Block::size).sum())
+/// The size of the data of a zone with these upstrands, in bytes.
+pub fn size<'a>(upstrands: impl Iterator<Item = &'a Upstrand>) -> usize {
+    HEADER.saturating_add(upstrands.map(block_size).sum())
 }
 
-/// Writes head and names of each upstrand, and says where its state is.
+/// Writes head and names of each upstrand, and tells `each` where its state is.
 ///
 /// # Safety
 ///
 /// `memory` is zeroed, aligned to 8 bytes and of at least the size that `size()` says.
-pub unsafe fn write(memory: NonNull<u8>, blocks: &[Block<'_>]) -> Vec<Parts> {
+pub unsafe fn write<'a>(
+    memory: NonNull<u8>,
+    upstrands: impl Iterator<Item = &'a Upstrand> + Clone,
+    mut each: impl FnMut(&'a Upstrand, Parts),
+) {
+    let (size, count) = (size(upstrands.clone()), upstrands.clone().count());
     let mut writer = Writer(memory);
     // SAFETY: the caller's memory has room for all that size() counts, which is what is written.
     unsafe {
-        for word in [MAGIC, VERSION, size(blocks) as u64, blocks.len() as u64, 0] {
+        for word in [MAGIC, VERSION, size as u64, count as u64, 0] {
             writer.word(word);
         }
-        let mut all = Vec::new();
-        for block in blocks {
-            writer.word(block.size() as u64);
-            writer.word(block.tiers as u64);
-            writer.word(block.members.len() as u64);
+        for upstrand in upstrands {
+            let (tiers, members) = (upstrand.plan.tiers.len(), upstrand.members.len());
+            writer.word(block_size(upstrand) as u64);
+            writer.word(tiers as u64);
+            writer.word(members as u64);
             writer.word(0);
-            all.push(writer.state(block.tiers, block.members.len()));
-            writer.name(block.name);
-            block.members.iter().for_each(|name| writer.name(name));
+            let parts = writer.state(tiers, members);
+            writer.name(upstrand.name_bytes());
+            for member in &upstrand.members {
+                writer.name(bytes(&member.name));
+            }
+            each(upstrand, parts);
         }
-        all
     }
 }
 
@@ -167,22 +153,30 @@ pub fn is_zone(old: (NonNull<u8>, usize)) -> bool {
 }
 
 /// Takes over what an older zone knows of the same upstrand. False if that is nothing.
-pub fn take_over(old: (NonNull<u8>, usize), block: &Block<'_>, upstrand: &Upstrand) -> bool {
-    let Some(found) = Reader::new(old).and_then(|mut reader| reader.find(block.name)) else {
-        return false;
+pub fn take_over(old: (NonNull<u8>, usize), upstrand: &Upstrand) -> ConfResult<bool> {
+    let Some(mut reader) = Reader::new(old) else {
+        return Ok(false);
+    };
+    let Some(parts) = reader.find(upstrand.name_bytes()) else {
+        return Ok(false);
+    };
+    let Some(members) = reader.names(parts.member_count)? else {
+        return Ok(false);
     };
     let state = upstrand.memory.state();
-    let old = found.state();
+    // SAFETY: the reader checked that the state lies within the zone, which the running
+    // configuration keeps mapped.
+    let old: walk::State<'_> = unsafe { parts.state() };
     for (tier, old) in state.tiers.iter().zip(old.tiers) {
         tier.set_turn(old.turn());
     }
     state.totals.take_over(old.totals);
-    for (n, name) in block.members.iter().enumerate() {
-        if let Some(old_n) = found.members.get(*name) {
+    for (n, member) in upstrand.members.iter().enumerate() {
+        if let Some(old_n) = members.get(bytes(&member.name)) {
             state.take_over(&upstrand.plan, n, &old, *old_n);
         }
     }
-    true
+    Ok(true)
 }
 
 /// Reads a zone that other processes may still write to: only atomics are read of what they
@@ -191,19 +185,6 @@ struct Reader {
     at: NonNull<u8>,
     left: usize,
     upstrands: u64,
-}
-
-struct Found {
-    parts: Parts,
-    members: HashMap<Vec<u8>, usize>,
-}
-
-impl Found {
-    fn state(&self) -> walk::State<'_> {
-        // SAFETY: the reader checked that the state lies within the zone, which the running
-        // configuration keeps mapped.
-        unsafe { self.parts.state() }
-    }
 }
 
 impl Reader {
@@ -242,14 +223,30 @@ impl Reader {
         Some(at)
     }
 
-    fn name(&mut self) -> Option<Vec<u8>> {
+    /// A name; whoever wrote it does so no more.
+    fn name(&mut self) -> Option<&'static [u8]> {
         let len = usize::try_from(self.word()?).ok()?;
         let at = self.skip(len.checked_next_multiple_of(WORD)?)?;
-        // SAFETY: skip() checked that the bytes are there.
-        Some(unsafe { core::slice::from_raw_parts(at.as_ptr(), len) }.to_vec())
+        // SAFETY: skip() checked that the bytes are there; the caller keeps them no longer than the
+        // zone.
+        Some(unsafe { core::slice::from_raw_parts(at.as_ptr(), len) })
     }
 
-    fn find(&mut self, wanted: &[u8]) -> Option<Found> {
+    /// The names of `count` members, and their numbers. None: the zone ends before.
+    fn names(&mut self, count: usize) -> ConfResult<Option<HashMap<&'static [u8], usize>>> {
+        let mut names = HashMap::new();
+        names.try_reserve(count)?;
+        for n in 0..count {
+            let Some(name) = self.name() else {
+                return Ok(None);
+            };
+            names.insert(name, n);
+        }
+        Ok(Some(names))
+    }
+
+    /// The state of an upstrand; the names of its members follow.
+    fn find(&mut self, wanted: &[u8]) -> Option<Parts> {
         for _ in 0..self.upstrands {
             let _size = self.word()?;
             let tier_count = usize::try_from(self.word()?).ok()?;
@@ -258,12 +255,11 @@ impl Reader {
             let at = self.skip(state_size(tier_count, member_count))?;
             // SAFETY: skip() checked that the state is there.
             let parts = unsafe { Writer(at).state(tier_count, member_count) };
-            let name = self.name()?;
-            let members = (0..member_count)
-                .map(|n| Some((self.name()?, n)))
-                .collect::<Option<HashMap<_, _>>>()?;
-            if name.eq_ignore_ascii_case(wanted) {
-                return Some(Found { parts, members });
+            if self.name()?.eq_ignore_ascii_case(wanted) {
+                return Some(parts);
+            }
+            for _ in 0..member_count {
+                self.name()?;
             }
         }
         None

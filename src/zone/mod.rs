@@ -2,7 +2,7 @@
 
 mod layout;
 
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{fence, AtomicU64, Ordering::SeqCst};
@@ -14,8 +14,9 @@ use nginx_sys::{
 use walk::{member_words, MemberCounts, MemberState, Plan, State, TierState, UpstrandCounts};
 
 use crate::conf::Upstrand;
-use crate::nginx::{self, bytes, fault, guard, Place, Pool, Text, ERROR, OK};
-use layout::Block;
+use crate::nginx::{
+    self, bytes, fault, guard, memory, ConfResult, Place, Pool, Refused, Text, ERROR, OK,
+};
 
 /// nginx's own lower bound for zones, in pages.
 const LEAST_PAGES: usize = 8;
@@ -97,7 +98,7 @@ impl Memory {
 pub struct Zone {
     shm_zone: *mut ngx_shm_zone_t,
     place: Place,
-    upstrands: RefCell<Vec<*const Upstrand>>,
+    upstrands: Vec<*const Upstrand>,
 }
 
 impl Zone {
@@ -106,13 +107,13 @@ impl Zone {
         Zone {
             shm_zone,
             place,
-            upstrands: RefCell::new(Vec::new()),
+            upstrands: Vec::new(),
         }
     }
 
     /// Adds an upstrand; it is boxed in the same configuration as the zone.
-    pub fn add(&mut self, upstrand: *const Upstrand) {
-        self.upstrands.get_mut().push(upstrand);
+    pub fn add(&mut self, upstrand: *const Upstrand) -> ConfResult {
+        memory::push(&mut self.upstrands, upstrand)
     }
 
     /// nginx's zone.
@@ -145,18 +146,16 @@ impl Zone {
         self.fields().shm.size
     }
 
-    fn blocks(&self) -> Vec<Block<'_>> {
-        let upstrands = self.upstrands.borrow();
+    fn upstrands(&self) -> impl Iterator<Item = &Upstrand> + Clone {
         // SAFETY: boxed in the same configuration as the zone.
-        let of = |upstrand: &*const Upstrand| Block::of(unsafe { &**upstrand });
-        upstrands.iter().map(of).collect()
+        self.upstrands.iter().map(|upstrand| unsafe { &**upstrand })
     }
 
     /// The size that its upstrands need, in bytes, with what the slab allocator takes for itself.
     pub fn needed(&self) -> usize {
         // SAFETY: set once, when nginx starts.
         let page = unsafe { ngx_pagesize };
-        let pages = layout::size(&self.blocks()).div_ceil(page.max(1));
+        let pages = layout::size(self.upstrands()).div_ceil(page.max(1));
         // The pool's own page, one for its messages, one lost to alignment, and a descriptor of
         // 24 bytes for each page.
         let descriptors = pages.saturating_mul(24).div_ceil(page.max(1));
@@ -182,15 +181,17 @@ pub unsafe extern "C" fn init(shm_zone: *mut ngx_shm_zone_t, _old: *mut c_void) 
                 .as_ref()
                 .and_then(|z| z.data.cast::<Zone>().as_ref())
         };
-        zone.and_then(fill).map_or(ERROR, |()| OK)
+        match zone.map(fill) {
+            Some(Ok(())) => OK,
+            _ => ERROR,
+        }
     })
 }
 
-fn fill(zone: &Zone) -> Option<()> {
+fn fill(zone: &Zone) -> ConfResult {
     fault::point("zone");
     let pool = zone.fields().shm.addr.cast::<ngx_slab_pool_t>();
-    let blocks = zone.blocks();
-    let size = layout::size(&blocks);
+    let size = layout::size(zone.upstrands());
     // SAFETY: nginx has made the zone a slab pool.
     let memory = unsafe { ngx_slab_alloc(pool, size) };
     let Some(memory) = NonNull::new(memory.cast::<u8>()) else {
@@ -204,7 +205,7 @@ fn fill(zone: &Zone) -> Option<()> {
                 zone.needed().div_ceil(1024)
             ),
         );
-        return None;
+        return Err(Refused::Logged);
     };
     // SAFETY: fresh memory of this size; nobody else knows it yet.
     unsafe { ptr::write_bytes(memory.as_ptr(), 0, size) };
@@ -219,21 +220,25 @@ fn fill(zone: &Zone) -> Option<()> {
         unsafe { layout::left_at(memory) }.store(nginx::now(), SeqCst);
         fence(SeqCst);
     }
-    // SAFETY: as above, and memory from a slab of more than a page is aligned to a page.
-    let parts = unsafe { layout::write(memory, &blocks) };
-    for ((upstrand, parts), block) in zone.upstrands.borrow().iter().zip(parts).zip(&blocks) {
-        // SAFETY: boxed in the same configuration as the zone.
-        let upstrand = unsafe { &**upstrand };
+    let set = |upstrand: &Upstrand, parts: Parts| {
         // SAFETY: the parts are in the zone, which outlives the configuration, and hold a state.
         upstrand.memory.0.set(unsafe { parts.state() });
-        if !old.is_some_and(|old| layout::take_over(old, block, upstrand)) {
+    };
+    // SAFETY: as above, and memory from a slab of more than a page is aligned to a page.
+    unsafe { layout::write(memory, zone.upstrands(), set) };
+    for upstrand in zone.upstrands() {
+        let known = match old {
+            Some(old) => layout::take_over(old, upstrand)?,
+            None => false,
+        };
+        if !known {
             let salt = nginx::now().rotate_left(7) ^ u64::from(std::process::id());
             upstrand.memory.shuffle(&upstrand.plan, salt);
         }
     }
     // SAFETY: the pool is ours.
     unsafe { (*pool).data = memory.as_ptr().cast() };
-    Some(())
+    Ok(())
 }
 
 /// For how long after a new configuration took a zone over nobody is to change the old one, in ms;

@@ -338,7 +338,9 @@ impl Setup {
     pub fn check(&self) -> (bool, String) {
         let output = self.command().arg("-t").output().expect("nginx -t");
         let text = String::from_utf8_lossy(&output.stderr).to_string();
-        (output.status.success(), text)
+        let code = output.status.code();
+        assert!(code.is_some(), "{}: {text}", output.status);
+        (code == Some(0), text)
     }
 
     /// Starts it and waits until all workers are there.

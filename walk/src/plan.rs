@@ -1,5 +1,7 @@
 //! What the configuration says of an upstrand.
 
+use std::collections::TryReserveError;
+
 /// Where a walk starts in a tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
@@ -32,23 +34,32 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Makes a plan of members that are sorted by rank: `ranks` holds each member's `tier=`.
-    pub fn new(ranks: &[u32], intervals: Vec<u64>, order: Order, tries: u32) -> Plan {
+    /// Makes a plan of members that are sorted by rank: `ranks` holds each member's `tier=`. An
+    /// error: memory is short.
+    pub fn new(
+        ranks: &[u32],
+        intervals: Vec<u64>,
+        order: Order,
+        tries: u32,
+    ) -> Result<Plan, TryReserveError> {
         let mut tiers: Vec<Tier> = Vec::new();
         let mut last = None;
         for (first, rank) in ranks.iter().enumerate() {
             match tiers.last_mut() {
                 Some(tier) if last == Some(rank) => tier.len = tier.len.saturating_add(1),
-                _ => tiers.push(Tier { first, len: 1 }),
+                _ => {
+                    tiers.try_reserve(1)?;
+                    tiers.push(Tier { first, len: 1 });
+                }
             }
             last = Some(rank);
         }
-        Plan {
+        Ok(Plan {
             tiers,
             intervals,
             order,
             tries,
-        }
+        })
     }
 
     /// The blacklist interval of a member, in ms; 0: it is never blacklisted.

@@ -389,7 +389,7 @@ fn check_script(input: &[u8]) {
         start_random: head("order").contains(&"start_random"),
         per_request: head("order").contains(&"per_request"),
     };
-    let plan = Plan::new(&ranks, intervals, order, 0);
+    let plan = Plan::new(&ranks, intervals, order, 0).unwrap();
     let mut memory = Memory::of(&plan);
     let mut model = Model {
         plan: plan.clone(),
@@ -645,7 +645,7 @@ fn random_line(random: &mut StdRng) -> Vec<u8> {
 fn of_many_walks_at_once_one_takes_the_probe_and_each_takes_a_turn() {
     const WORKERS: usize = 4;
     const ROUNDS: u64 = 2000;
-    let plan = Plan::new(&[0; 70], vec![100; 70], Order::default(), 0);
+    let plan = Plan::new(&[0; 70], vec![100; 70], Order::default(), 0).unwrap();
     let memory = Memory::of(&plan);
     let state = memory.state();
     // All but the last one are marked, so that each walk begins with it or with probes.

@@ -49,7 +49,7 @@ impl Memory {
 }
 
 fn plan(ranks: &[u32], interval: u64, order: Order) -> Plan {
-    Plan::new(ranks, vec![interval; ranks.len()], order, 0)
+    Plan::new(ranks, vec![interval; ranks.len()], order, 0).unwrap()
 }
 
 fn all(plan: &Plan, memory: &Memory, now: u64) -> Vec<Try> {
@@ -344,7 +344,7 @@ fn a_new_configuration_takes_over_what_was_known() {
 
 #[test]
 fn explains_why_each_member_is_in_or_out() {
-    let plan = Plan::new(&[0, 0, 0, 0, 1, 1], vec![100; 6], PER_REQUEST, 3);
+    let plan = Plan::new(&[0, 0, 0, 0, 1, 1], vec![100; 6], PER_REQUEST, 3).unwrap();
     let memory = Memory::of(&plan);
     let state = memory.state();
     state.set_draining(&plan, 0, true, 1);
