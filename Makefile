@@ -18,8 +18,10 @@ MODULE := $(CARGO_TARGET_DIR)/release/$(NAME).so
 CTL := $(CURDIR)/target/ctl/release/upstrandctl
 PREFIX ?= /usr/local
 
-# Files for `make test-t`, and more options for prove.
+# Packages for `make test-unit`. Files for `make test-t`, how many at a time, and more options for prove.
+UNIT ?= --workspace
 T ?= $(wildcard t/stand-in/*.t t/*.t)
+JOBS ?= 3
 PROVE_FLAGS ?=
 
 # Begins a recipe line that needs nginx: makes it if it is not there, sets NGINX_SOURCE_DIR,
@@ -72,7 +74,7 @@ test-reference: ## README and contrib/ against the tables of the code
 
 test-unit: build ## cargo test: the pure logic, and tests/*.rs, which start nginx
 	@$(with_nginx) TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
-	    cargo test --workspace --locked --no-fail-fast
+	    cargo test $(UNIT) --locked --no-fail-fast
 
 # A build of its own, with faults on purpose (src/nginx/fault.rs).
 FAULTS := $(CURDIR)/target/$(NGINX)-faults
@@ -87,8 +89,8 @@ test-faults: build ## panics and failed allocations stay within their request or
 test-t: build ## t/*.t by prove; T=FILES, PROVE_FLAGS=
 	@$(with_nginx) \
 	perl -MTest::Nginx::Socket -e1 2>/dev/null || lib=-It/lib; \
-	TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) \
-	    prove $$lib $(PROVE_FLAGS) $(T)
+	TEST_NGINX_BINARY=$$NGINX_BINARY TEST_NGINX_LOAD_MODULES=$(MODULE) TEST_NGINX_RANDOMIZE=1 \
+	    prove $$lib -j $(JOBS) $(PROVE_FLAGS) $(T)
 
 test-install: build ctl ## `make paths`, `make install` and `make install-ctl`
 	@tools/test-install.sh $(MAKE) NGINX=$(NGINX)

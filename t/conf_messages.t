@@ -29,6 +29,9 @@ sub unreachable {
         # nginx has accepted it
         'emerg "{}" directive {} in singlet "{}"' => 1,
 
+        # no memory: tests/faults.rs
+        'emerg malloc() failed' => 1,
+
         # a zone that nginx's slab allocator can't take, though it was found
         # large enough
         'emerg zone "{}" is too small: its upstrands need {}k' => 1,

@@ -58,6 +58,7 @@ our @ResponseBodyChecks;
 our @CleanupHandlers;
 
 my %RandPorts;
+my $PortsTried = 0;
 
 setup_ports_and_paths();
 
@@ -103,11 +104,20 @@ sub setup_ports_and_paths {
 }
 
 
-sub free_port {
-    my $sock = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')
-        or bail_out("no free port: $!");
+# A port that nobody has: none of those that the kernel gives to sockets, and another one than files
+# of tests find that run at the same time.
 
-    return $sock->sockport();
+sub free_port {
+    for (1 .. 100) {
+        my $port = 11_000 + ($$ * 7919 + $PortsTried++) % 20_000;
+        my $sock = IO::Socket::INET->new(Listen    => 1,
+                                         LocalAddr => '127.0.0.1',
+                                         LocalPort => $port);
+
+        return $port if $sock;
+    }
+
+    bail_out("no free port: $!");
 }
 
 
