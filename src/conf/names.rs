@@ -8,27 +8,19 @@ use crate::nginx::{Conf, ConfResult, SrvConf};
 /// An index over nginx's list of upstreams, which only grows while a configuration is read.
 #[derive(Default)]
 pub struct Names {
-    first: HashMap<Vec<u8>, usize>,
+    first: HashMap<Vec<u8>, SrvConf>,
     indexed: usize,
 }
 
 impl Names {
     /// The upstream that was declared under this name so far. What nginx made from a URL is none.
     pub fn declared(&mut self, conf: Conf, name: &[u8]) -> ConfResult<Option<SrvConf>> {
-        let all = conf.upstreams();
-        for (index, uscf) in all.iter().enumerate().skip(self.indexed) {
-            // SAFETY: an upstream of the configuration at hand.
-            if let Some(uscf) = unsafe { SrvConf::from_ptr(*uscf) } {
-                self.first.try_reserve(1)?;
-                self.first.entry(lowercase(uscf.name())?).or_insert(index);
-            }
+        for uscf in conf.upstreams_from(self.indexed) {
+            self.first.try_reserve(1)?;
+            self.first.entry(lowercase(uscf.name())?).or_insert(uscf);
+            self.indexed = self.indexed.saturating_add(1);
         }
-        self.indexed = all.len();
-
-        let index = self.first.get(&lowercase(name)?);
-        let found = index.and_then(|index| all.get(*index));
-        // SAFETY: as above.
-        let uscf = found.and_then(|uscf| unsafe { SrvConf::from_ptr(*uscf) });
-        Ok(uscf.filter(|uscf| uscf.is_declared()))
+        let found = self.first.get(&lowercase(name)?).copied();
+        Ok(found.filter(|uscf| uscf.is_declared()))
     }
 }

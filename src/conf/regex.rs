@@ -48,10 +48,7 @@ impl Regex {
             };
             uscf.is_declared() && rc >= 0
         };
-        let all = conf.upstreams().iter();
-        // SAFETY: upstreams of the configuration at hand.
-        let all = all.filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) });
-        memory::collect(all.filter(is_matched))
+        memory::collect(conf.upstreams().filter(is_matched))
     }
 }
 

@@ -22,9 +22,8 @@ use crate::upstream::conf_of;
 /// Puts ours in the place of `peer.init` of each member, once all upstreams are initialised.
 pub fn wrap_members(conf: Conf, main: &mut MainConf) -> ConfResult {
     main.places = Places::new(conf)?;
-    for (number, uscf) in conf.upstreams().iter().enumerate() {
-        // SAFETY: an upstream of the configuration at hand.
-        if let Some(own) = unsafe { SrvConf::from_ptr(*uscf) }.and_then(conf_of) {
+    for (number, uscf) in conf.upstreams().enumerate() {
+        if let Some(own) = conf_of(uscf) {
             own.number = number;
         }
     }

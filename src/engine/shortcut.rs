@@ -32,7 +32,7 @@ impl Places {
         if !is_order_free(conf)? {
             return Ok(Places::default());
         }
-        let all = || collect(0..conf.upstreams().len());
+        let all = || collect(0..conf.upstreams().count());
         Ok(Places(RefCell::new(Lists {
             place_of: all()?,
             upstream_at: all()?,
@@ -44,17 +44,13 @@ impl Places {
 /// with any default port, and takes over an entry that a URL before it has made, but only one: after
 /// `proxy_pass http://x` and `proxy_pass https://x` there are two for a name without a port.
 fn is_order_free(conf: Conf) -> ConfResult<bool> {
-    let all = || {
-        let list = conf.upstreams().iter();
-        // SAFETY: upstreams of the configuration at hand.
-        list.filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) })
-    };
-    let mut ported = all().filter(|uscf| uscf.fields().port != 0).peekable();
+    let has_port = |uscf: &SrvConf| uscf.fields().port != 0;
+    let mut ported = conf.upstreams().filter(has_port).peekable();
     if ported.peek().is_none() {
         return Ok(true);
     }
     let mut any_port = HashSet::new();
-    for uscf in all().filter(|uscf| uscf.fields().port == 0) {
+    for uscf in conf.upstreams().filter(|uscf| !has_port(uscf)) {
         any_port.try_reserve(1)?;
         any_port.insert(lowercase(uscf.name())?);
     }

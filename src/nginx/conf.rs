@@ -192,12 +192,23 @@ impl Conf {
     }
 
     /// The upstreams that the configuration has so far.
-    pub fn upstreams(&self) -> &[*mut ngx_http_upstream_srv_conf_t] {
-        match self.main_conf::<ngx_http_upstream_main_conf_t>(upstream_module()) {
-            // SAFETY: an array of pointers to upstreams.
-            Ok(umcf) => unsafe { umcf.upstreams.as_slice() },
-            Err(_) => &[],
-        }
+    pub fn upstreams(&self) -> impl Iterator<Item = SrvConf> + Clone + '_ {
+        self.upstreams_from(0)
+    }
+
+    /// The same from number `first` on.
+    pub fn upstreams_from(&self, first: usize) -> impl Iterator<Item = SrvConf> + Clone + '_ {
+        let all: &[*mut ngx_http_upstream_srv_conf_t] =
+            match self.main_conf::<ngx_http_upstream_main_conf_t>(upstream_module()) {
+                // SAFETY: an array of pointers to upstreams.
+                Ok(umcf) => unsafe { umcf.upstreams.as_slice() },
+                Err(_) => &[],
+            };
+        // SAFETY: they live as long as the configuration.
+        all.get(first..)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) })
     }
 
     /// The `upstream{}` block at hand.

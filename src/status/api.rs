@@ -62,7 +62,7 @@ fn answer(request: Request) -> Option<Result<ngx_int_t, Refused>> {
         _ if !super::is_reading(request) => return Some(Err(Refused::method(request, READ))),
         _ => (),
     }
-    if let Some(rc) = response::drop_body(request) {
+    if let Err(rc) = request.discard_body() {
         return Some(Ok(rc));
     }
     Some(Ok(show(request, main, &resource)?))

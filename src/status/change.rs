@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use nginx_sys::{
-    ngx_chain_t, ngx_exiting, ngx_http_finalize_request, ngx_http_read_client_request_body,
-    ngx_http_request_t, ngx_int_t, ngx_quit, ngx_read_file, ngx_terminate,
-    NGX_HTTP_SPECIAL_RESPONSE, NGX_LOG_NOTICE,
+    ngx_exiting, ngx_http_finalize_request, ngx_http_read_client_request_body, ngx_http_request_t,
+    ngx_int_t, ngx_quit, ngx_terminate, NGX_HTTP_SPECIAL_RESPONSE, NGX_LOG_NOTICE,
 };
 use serde::{Deserialize, Deserializer};
 use walk::Cause;
@@ -104,45 +103,13 @@ fn answer(request: Request) -> Option<Result<ngx_int_t, Refused>> {
         return None;
     };
     let mut room = [0; LONGEST + 1];
-    let len = body(request, &mut room)?;
+    let len = request.copy_body(&mut room)?;
     let body = room.get(..len)?;
     let source = Source::new(main, request.pool()?, core::iter::once(upstrand))?;
     if let Err(refused) = change(request, &source, upstrand, member, body) {
         return Some(Err(refused));
     }
     Some(Ok(api::show(request, main, &resource)?))
-}
-
-/// Copies the body, up to the room that there is, and returns its length. None: a file can't be
-/// read.
-fn body(request: Request, room: &mut [u8]) -> Option<usize> {
-    let mut len = 0usize;
-    // SAFETY: nginx has read the body: NULL, or a chain of buffers in the request's pool.
-    let mut link: *mut ngx_chain_t = unsafe {
-        let body = request.fields().request_body.as_ref();
-        body.map_or(core::ptr::null_mut(), |body| body.bufs)
-    };
-    // SAFETY: as above.
-    while let Some(buf) = unsafe { link.as_ref().and_then(|link| link.buf.as_mut()) } {
-        let place = room.get_mut(len..)?;
-        let count = if buf.in_file() != 0 {
-            let size = usize::try_from(buf.file_last.saturating_sub(buf.file_pos)).ok()?;
-            let size = size.min(place.len());
-            // SAFETY: the buffer's file is open, and there is room for as much.
-            let read = unsafe { ngx_read_file(buf.file, place.as_mut_ptr(), size, buf.file_pos) };
-            usize::try_from(read).ok()?
-        } else {
-            let size = (buf.last as usize).saturating_sub(buf.pos as usize);
-            let size = size.min(place.len());
-            // SAFETY: the buffer holds as much at its position, and there is room for it.
-            unsafe { core::ptr::copy_nonoverlapping(buf.pos, place.as_mut_ptr(), size) };
-            size
-        };
-        len = len.saturating_add(count);
-        // SAFETY: as above.
-        link = unsafe { (*link).next };
-    }
-    Some(len)
 }
 
 fn change(

@@ -4,7 +4,6 @@ mod accept;
 mod api;
 mod change;
 mod clock;
-mod out;
 mod peers;
 mod prometheus;
 mod response;
@@ -19,8 +18,7 @@ use nginx_sys::{
 };
 
 use crate::conf::{LocConf, MainConf};
-use crate::nginx::{callback, fault, guard, Conf, ConfResult, Refused, Request, Text};
-use out::Out;
+use crate::nginx::{callback, fault, guard, Conf, ConfResult, Output, Refused, Request, Text};
 use response::FAILED;
 use view::{Document, Source};
 
@@ -122,7 +120,7 @@ fn answer(request: Request) -> Option<ngx_int_t> {
         let refused = response::Refused::method(request, ALLOWED);
         return Some(response::refuse(request, &refused));
     }
-    if let Some(rc) = response::drop_body(request) {
+    if let Err(rc) = request.discard_body() {
         return Some(rc);
     }
     // The page asks its own address for the data.
@@ -133,15 +131,16 @@ fn answer(request: Request) -> Option<ngx_int_t> {
         Ok(format) => format,
         Err(refused) => return Some(response::refuse(request, &refused)),
     };
-    if format == Format::Html {
-        return Some(response::page(request, "text/html; charset=utf-8", PAGE));
-    }
     let pool = request.pool()?;
+    if format == Format::Html {
+        let (kind, page) = ("text/html; charset=utf-8", Output::of(pool, PAGE));
+        return Some(response::body(request, NGX_HTTP_OK as usize, kind, page));
+    }
     let source = Source::new(main, pool, main.upstrands.iter().map(Box::as_ref))?;
     if format == Format::Json {
         return Some(response::json(request, &Document(&source)));
     }
-    let mut out = Out::new(pool);
+    let mut out = Output::new(pool);
     prometheus::write(&mut out, &source).ok()?;
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     Some(response::body(request, NGX_HTTP_OK as usize, kind, out))

@@ -2,13 +2,12 @@
 
 use core::fmt::{self, Write};
 
-use super::out::Out;
 use super::view::{nginx_version, Source};
 use crate::conf::Upstrand;
-use crate::nginx::{bytes, Text};
+use crate::nginx::{bytes, Output, Text};
 
 /// Writes all metrics.
-pub fn write(out: &mut Out, source: &Source<'_>) -> fmt::Result {
+pub fn write(out: &mut Output, source: &Source<'_>) -> fmt::Result {
     let upstrands = || source.main.upstrands.iter().map(Box::as_ref);
 
     head(out, "info", "gauge", "Versions of nginx and of the module.")?;
@@ -156,12 +155,12 @@ pub fn write(out: &mut Out, source: &Source<'_>) -> fmt::Result {
     Ok(())
 }
 
-fn head(out: &mut Out, name: &str, kind: &str, help: &str) -> fmt::Result {
+fn head(out: &mut Output, name: &str, kind: &str, help: &str) -> fmt::Result {
     writeln!(out, "# HELP nginx_upstrand_{name} {help}")?;
     writeln!(out, "# TYPE nginx_upstrand_{name} {kind}")
 }
 
-fn of_upstrand(out: &mut Out, name: &str, upstrand: &Upstrand, value: u64) -> fmt::Result {
+fn of_upstrand(out: &mut Output, name: &str, upstrand: &Upstrand, value: u64) -> fmt::Result {
     let label = Label(upstrand.name_bytes());
     writeln!(out, "nginx_upstrand_{name}{{upstrand=\"{label}\"}} {value}")
 }
@@ -185,7 +184,7 @@ impl<'a> Member<'a> {
     }
 
     /// A line up to the labels of both names.
-    fn begin(&self, out: &mut Out, metric: &str, label: &str) -> fmt::Result {
+    fn begin(&self, out: &mut Output, metric: &str, label: &str) -> fmt::Result {
         let upstrand = Label(self.upstrand.name_bytes());
         let member = self.upstrand.members.get(self.number);
         let name = Label(member.map_or(&[], |member| bytes(&member.name)));
@@ -197,7 +196,7 @@ impl<'a> Member<'a> {
 
     fn line(
         &self,
-        out: &mut Out,
+        out: &mut Output,
         metric: &str,
         label: &str,
         (other, word): (&str, &str),

@@ -14,19 +14,14 @@ pub fn make_reachable(conf: Conf) -> ConfResult {
             && name.first() != Some(&b'[')
             && !name.iter().any(|byte| b"/:?#".contains(byte))
     };
-    let all = conf.upstreams().iter();
-    // SAFETY: upstreams of the configuration at hand.
-    let all = collect(all.filter_map(|uscf| unsafe { SrvConf::from_ptr(*uscf) }))?;
-    let misfits = all
-        .iter()
-        .filter(|uscf| uscf.is_declared() && !fits(uscf.name()));
-    let misfits = collect(misfits)?;
+    let is_misfit = |uscf: &SrvConf| uscf.is_declared() && !fits(uscf.name());
+    let misfits = collect(conf.upstreams().filter(is_misfit))?;
     if misfits.is_empty() {
         return Ok(());
     }
     let mut taken = HashSet::new();
-    taken.try_reserve(all.len())?;
-    for uscf in &all {
+    for uscf in conf.upstreams() {
+        taken.try_reserve(1)?;
         taken.insert(lowercase(uscf.name())?);
     }
     for uscf in misfits {
