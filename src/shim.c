@@ -135,6 +135,19 @@ CU_GET(cached)
 #endif
 
 
+/* As the answer's own stale-if-error has it. */
+
+void
+ngx_http_cu_want_stale(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_CACHE)
+    if (r->cache) {
+        r->cache->stale_error = 1;
+    }
+#endif
+}
+
+
 ngx_uint_t
 ngx_http_cu_cache_status(ngx_http_upstream_t *u)
 {

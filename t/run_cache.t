@@ -222,6 +222,102 @@ location /s {
 
 
 
+=== use_stale: while an upstream is left it is asked, and renews the entry
+--- http_config
+dead gone;
+backend fails { if ($http_fail) { return 503 "fails\n"; } return 200 "fails\n"; }
+backend renew { add_header Cache-Control "max-age=1"; location / { if ($http_second) { return 200 "second\n"; } return 200 "first\n"; } }
+upstrand g { upstream gone; upstream renew; order per_request; }
+upstrand f { upstream fails; upstream renew; order per_request; next_upstream_statuses error timeout 503; }
+upstrand n { upstream fails; upstream renew; order per_request; }
+--- config
+proxy_cache_key $uri; proxy_cache_valid 200 1s;
+proxy_cache_use_stale error http_503;
+location /g { proxy_pass http://$upstrand_g; }
+location /f { proxy_pass http://$upstrand_f; }
+location /n { proxy_pass http://$upstrand_n; }
+--- request eval
+["GET /g", "GET /f", "GET /n", ["GET ", { value => "/g", delay_before => 2.1 }], "GET /f", "GET /n", "GET /g", "GET /f", "GET /asked.log"]
+--- more_headers eval
+["", "", "", ("Fail: 1\nSecond: 1") x 3, ("") x 3]
+--- response_headers eval
+["X-Cache: (gone) MISS (renew) MISS", "X-Cache: (fails) MISS", "X-Cache: (fails) MISS",
+"X-Cache: (gone) STALE (renew) EXPIRED", "X-Cache: (fails) STALE (renew) EXPIRED", "X-Cache: (fails) STALE",
+"X-Cache: (gone) HIT", "X-Cache: (fails) HIT", "! X-Cache"]
+--- response_body eval
+["first\n", "fails\n", "fails\n", "second\n", "second\n", "fails\n", "second\n", "second\n", "renew\nfails\nfails\nrenew\nfails\nrenew\nfails\n"]
+
+
+
+=== use_stale: the entry of an upstream that failed is given when all others fail, too
+--- http_config
+dead gone;
+backend one { if ($http_fail) { return 503 "one\n"; } return 200 "one\n"; }
+upstrand s { upstream one; upstream gone; order per_request; next_upstream_statuses error 503; intercept_statuses error 503 /never; }
+log_format tries '$upstream_addr|$upstream_status|$upstrand_path|$upstrand_status|$upstrand_reason';
+--- config
+location /s {
+    proxy_cache_valid 200 1s; proxy_cache_use_stale http_503;
+    access_log $TEST_NGINX_HTML_DIR/tries.log tries;
+    proxy_pass http://$upstrand_s;
+}
+location /tries.log { proxy_cache off; }
+--- request eval
+["GET /s", ["GET ", { value => "/s", delay_before => 2.1 }], "HEAD /s", "GET /asked.log", "GET /tries.log"]
+--- more_headers eval
+["", ("Fail: 1") x 2, "", ""]
+--- response_headers eval
+["X-Cache: (one) MISS", ("X-Cache: (one) STALE (gone) MISS (one) STALE") x 2, ("! X-Cache") x 2]
+--- response_body_like eval
+["^one\n\\z", "^one\n\\z", "^\\z", "^(one\n){3}\\z",
+qr/^unix:\S+\|200\|one\|\(one\) 200\|\(one\) final
+(unix:\S+ : 127.0.0.1:1\|503 : 502\|one -> gone -> one\|\(one\) 503 \(gone\) 502 \(one\) \|\(one\) http_503 \(gone\) exhausted \(one\) final
+){2}\z/]
+--- no_error_log
+[alert]
+no live upstreams
+
+
+
+=== use_stale: a walk in the background goes on past an upstream that fails
+--- http_config
+dead gone;
+backend renew { add_header Cache-Control "max-age=1"; location / { if ($http_second) { return 200 "second\n"; } return 200 "first\n"; } }
+upstrand u { upstream gone; upstream renew; order per_request; }
+--- config
+location /t {
+    proxy_cache_key $uri; proxy_cache_use_stale updating error;
+    proxy_cache_background_update on;
+    proxy_pass http://$upstrand_u;
+}
+--- request eval
+["GET /t", ["GET ", { value => "/t", delay_before => 2.1 }], ["GET ", { value => "/t", delay_before => 0.2 }], "GET /asked.log"]
+--- more_headers eval
+["", "Second: 1", "", ""]
+--- response_headers eval
+["X-Cache: (gone) MISS (renew) MISS", "X-Cache: (gone) STALE", "X-Cache: (gone) HIT", "! X-Cache"]
+--- response_body eval
+["first\n", "first\n", "second\n", "renew\nrenew\n"]
+
+
+
+=== use_stale: a failure behind a stale answer marks its upstream
+--- http_config
+backend one { if ($http_fail) { return 503 "one\n"; } return 200 "one\n"; }
+upstrand s { upstream one blacklist_interval=1m; upstream good; order per_request; next_upstream_statuses error 503; next_upstream_tries 1; }
+--- config
+location /t { proxy_cache_valid 200 1s; proxy_cache_use_stale http_503; proxy_pass http://$upstrand_s; }
+--- request eval
+["GET /t", ["GET ", { value => "/t", delay_before => 2.1 }], "GET /t", "GET /asked.log"]
+--- more_headers eval
+["", "Fail: 1", "", ""]
+--- response_headers eval
+["X-Path: one", "X-Path: one", "X-Path: good", "! X-Cache"]
+--- response_body eval
+["one\n", "one\n", "0123456789\n", "one\none\ngood\n"]
+
+
+
 === updating: the stale entry at once, and a walk in the background that renews it
 --- http_config
 backend renew { add_header Cache-Control "max-age=1"; location / { if ($http_second) { return 200 "second\n"; } return 200 "first\n"; } }

@@ -238,3 +238,34 @@ fn an_update_in_the_background_is_a_probe() {
     eventually("a good probe", || nginx.get("/c").text() == "u1");
     assert_eq!(u1.count(), 4);
 }
+
+#[test]
+fn a_probe_that_is_not_modified_is_a_good_one() {
+    let acts = vec![
+        answer(200)
+            .header("Cache-Control: max-age=1")
+            .header("ETag: \"one\"")
+            .into(),
+        503.into(),
+        answer(304).into(),
+        200.into(),
+    ];
+    let (u1, u2) = (Backend::script("u1", acts), Backend::new("u2", 200));
+    let nginx = Setup::new()
+        .http("proxy_cache_path <dir>/cache keys_zone=c:1m;\n")
+        .upstream("u1", &u1)
+        .upstream("u2", &u2)
+        .upstrand_with(
+            &format!(
+                "upstream u1 blacklist_interval=2s; upstream u2; order per_request; {FAILURES}"
+            ),
+            "proxy_cache c; proxy_cache_key $uri; proxy_cache_revalidate on;",
+        )
+        .start();
+    assert_eq!(nginx.get("/kept").text(), "u1");
+    assert_eq!(nginx.get("/a").text(), "u2");
+    sleep(2100);
+    assert_eq!(nginx.get("/kept").text(), "u1", "revalidated");
+    assert_eq!(u1.count(), 3);
+    assert_eq!(nginx.get("/b").text(), "u1", "no mark is left");
+}

@@ -6,10 +6,10 @@ use nginx_sys::{
     ngx_http_output_header_filter_pt, ngx_http_request_t, ngx_http_top_header_filter, ngx_int_t,
     NGX_HTTP_INTERNAL_SERVER_ERROR,
 };
-use walk::{Answer, Cause, Reason, State};
+use walk::{Answer, Cause, Reason, State, Try};
 
 use super::walking::{Phase, Then, Walking};
-use super::{body, counts, deadline, intercept, reentry};
+use super::{body, counts, deadline, intercept, peer, reentry};
 use crate::nginx::{self, fault, guard_or, Request, Upstream, ERROR};
 
 /// The filter below ours. nginx builds the chain anew for each configuration, in the same order.
@@ -78,6 +78,8 @@ pub struct Kind {
     pub cached: bool,
     /// The try's upstream was chosen.
     running: bool,
+    /// It failed, and the answer is what the cache has kept for that case.
+    stale: bool,
 }
 
 fn arrived(walking: &mut Walking) -> Next {
@@ -87,11 +89,10 @@ fn arrived(walking: &mut Walking) -> Next {
         end(walking, Reason::Final);
         return Next::Pass;
     };
-    let kind = Kind {
-        alive: upstream.is_alive(),
-        cached: request.is_cached(),
-        running: walking.phase == Phase::Running,
-    };
+    if walking.from_cache {
+        walking.forget_running();
+    }
+    let kind = kind_of(walking, upstream);
     let Some(answer) = answer(walking, upstream, kind) else {
         walking.end_unanswered(Reason::Final);
         return Next::Pass;
@@ -99,18 +100,52 @@ fn arrived(walking: &mut Walking) -> Next {
     // The cache may have answered.
     walking.give_back_probe();
 
-    let failed = walking.upstrand().failures.matches(answer);
-    let was_cut = walking.expired && answer == CUT;
-    let was_asked = kind.running && !kind.cached && !walking.nobody;
+    let own = match kind.running && kind.cached {
+        true => behind_cached(upstream).unwrap_or(answer),
+        false => answer,
+    };
+    // A stale answer is good enough only if no upstream has a better one.
+    let judged = if kind.stale { own } else { answer };
+    let failed = walking.upstrand().failures.matches(judged);
+    let was_cut = walking.expired && judged == CUT;
+    let was_asked = kind.running && !walking.nobody;
     if failed || was_cut {
-        return bad(walking, upstream, kind, answer, was_asked, failed);
+        let was_asked = was_asked && (kind.stale || !kind.cached);
+        return bad(walking, upstream, kind, judged, was_asked, failed);
     }
     if was_asked {
         let state = walking.state();
         remember(walking, state, None);
-        counts::answered(walking, state, Reason::Final, answer, None);
+        counts::answered(walking, state, Reason::Final, own, None);
     }
     over(walking, upstream, kind, answer, Reason::Final)
+}
+
+#[inline]
+fn kind_of(walking: &Walking, upstream: Upstream) -> Kind {
+    const STALE: u8 = nginx_sys::NGX_HTTP_CACHE_STALE as u8;
+    let cached = walking.request.is_cached();
+    let running = walking.phase == Phase::Running;
+    Kind {
+        alive: upstream.is_alive(),
+        cached,
+        running,
+        stale: cached && running && upstream.cache_status() == STALE,
+    }
+}
+
+/// What the upstream itself said where nginx gives a stale answer instead, or has revalidated one.
+#[cold]
+fn behind_cached(upstream: Upstream) -> Option<Answer> {
+    // SAFETY: the state of a live upstream, or NULL.
+    let status = unsafe { upstream.fields().state.as_ref() }?.status;
+    let status = u16::try_from(status).ok()?;
+    // nginx has freed the peer if it made the status itself.
+    Some(match upstream.fields().peer.sockaddr.is_null() {
+        false => Answer::Own(status),
+        true if peer::has_unparsed_answer(upstream) => Answer::InvalidHeader,
+        true => Answer::Made(status),
+    })
 }
 
 /// The answer is listed as a failure, or the deadline cut the try.
@@ -134,7 +169,7 @@ fn bad(
     if was_asked {
         remember(walking, state, failed.then_some(cause));
     }
-    if failed && kind.alive {
+    if failed && kind.alive && !kind.cached {
         // A listed status is never stored, be the answer the final one.
         upstream.fields_mut().set_cacheable(0);
         upstream.fields_mut().set_store(0);
@@ -142,6 +177,7 @@ fn bad(
     let verdict = verdict(walking, upstream, was_cut);
     let reason = match &verdict {
         Ok(_) => answer.reason(),
+        Err(_) if kind.stale => Reason::Final,
         Err(reason) => *reason,
     };
     if was_asked {
@@ -151,13 +187,44 @@ fn bad(
         Ok(next) => {
             state.totals.count_failover();
             walking.record(reason);
+            if kind.stale {
+                walking.stale.get_or_insert(walking.member);
+            }
             walking.then = Some(Then::Try(next));
             walking.unbuffered = request.is_unbuffered();
             walking.resend = walking.unbuffered && body::was_sent(walking, upstream);
             Next::Left(reentry::leave(walking, upstream, kind))
         }
-        Err(_) => over(walking, upstream, kind, answer, reason),
+        Err(_) if kind.stale => {
+            let answer = Answer::Own(upstream.status());
+            over(walking, upstream, kind, answer, reason)
+        }
+        Err(_) => match stale_to_give(walking) {
+            Some(stale) => {
+                walking.record(reason);
+                walking.from_cache = true;
+                walking.then = Some(Then::Try(stale));
+                walking.unbuffered = false;
+                Next::Left(reentry::leave(walking, upstream, kind))
+            }
+            None => over(walking, upstream, kind, answer, reason),
+        },
     }
+}
+
+/// The try that gives a stale answer which was dropped while a better one was to be had.
+#[inline]
+fn stale_to_give(walking: &mut Walking) -> Option<Try> {
+    let member = walking.stale.take()?;
+    let request = walking.request;
+    if request.client_gone() || request.is_unbuffered() || request.is_background() {
+        return None;
+    }
+    Some(Try {
+        member,
+        probe: false,
+        last_resort: false,
+    })
 }
 
 /// The walk ends with this answer, which the client gets if no other location is to answer.
@@ -245,9 +312,12 @@ fn is_to_blame(walking: &Walking, took: u64) -> bool {
 const CUT: Answer = Answer::Made(504);
 
 /// The next try after a failure, or why there is none.
-fn verdict(walking: &mut Walking, upstream: Upstream, was_cut: bool) -> Result<walk::Try, Reason> {
+fn verdict(walking: &mut Walking, upstream: Upstream, was_cut: bool) -> Result<Try, Reason> {
     let request = walking.request;
     let upstrand = walking.upstrand();
+    if walking.from_cache {
+        return Err(Reason::Exhausted);
+    }
     if was_cut {
         return Err(Reason::Deadline);
     }

@@ -6,7 +6,7 @@ use core::ptr;
 use nginx_sys::{
     ngx_event_t, ngx_http_request_t, ngx_http_upstream_conf_t, ngx_http_upstream_srv_conf_t,
     ngx_http_upstream_t, ngx_int_t, ngx_list_t, ngx_peer_connection_t, ngx_table_elt_t, NGX_BUSY,
-    NGX_HTTP_BAD_GATEWAY,
+    NGX_DECLINED, NGX_HTTP_BAD_GATEWAY,
 };
 use walk::Answer;
 
@@ -87,6 +87,11 @@ fn run(walking: &mut Walking) -> Option<()> {
     if walking.nobody {
         upstream.fields_mut().peer.get = Some(no_live_server);
     }
+    if walking.from_cache {
+        request.want_stale();
+        upstream.fields_mut().peer.get = Some(nobody_to_ask);
+        return Some(());
+    }
     deadline::arm(walking)
 }
 
@@ -96,6 +101,18 @@ unsafe extern "C" fn no_live_server(
     _data: *mut c_void,
 ) -> ngx_int_t {
     NGX_BUSY as ngx_int_t
+}
+
+/// `peer.get` of a try that is to give a stale answer: nginx gives one in place of an error.
+unsafe extern "C" fn nobody_to_ask(
+    pc: *mut ngx_peer_connection_t,
+    _data: *mut c_void,
+) -> ngx_int_t {
+    // SAFETY: as nginx calls it.
+    if let Some(pc) = unsafe { pc.as_mut() } {
+        pc.tries = 0;
+    }
+    NGX_DECLINED as ngx_int_t
 }
 
 /// Has the answer read to the lists of the one before, and to a buffer that is made when the answer
@@ -270,7 +287,7 @@ fn look(walking: &mut Walking, upstream: Upstream, rc: ngx_int_t) {
 
 /// Whether the peer sent something and did nothing else wrong: it was not closed, reset or timed
 /// out, so its header could not be parsed.
-fn has_unparsed_answer(upstream: Upstream) -> bool {
+pub fn has_unparsed_answer(upstream: Upstream) -> bool {
     // SAFETY: the state and the connection of the last server are NULL or live.
     unsafe {
         let received = upstream

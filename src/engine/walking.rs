@@ -123,6 +123,10 @@ pub struct Walking {
     pub buffer: Buffer,
     /// The reader of the answer to come, while ours is in its place.
     pub reader: ngx_http_upstream_handler_pt,
+    /// The member whose stale answer was dropped, as a better one might be had.
+    pub stale: Option<usize>,
+    /// The try at hand asks nobody: it is to give that answer.
+    pub from_cache: bool,
     /// What comes after a dropped answer.
     pub then: Option<Then>,
     /// `u->finalize_request` of the try at hand.
@@ -186,6 +190,8 @@ impl Walking {
             spare: None,
             buffer: Buffer::NONE,
             reader: None,
+            stale: None,
+            from_cache: false,
             then: None,
             finalize_request: None,
             owner: ptr::null_mut(),
@@ -426,6 +432,21 @@ impl Walking {
             let (plan, until) = (&self.upstrand().plan, self.probe_until);
             self.state()
                 .give_back_probe(plan, self.member, until, nginx::now());
+        }
+    }
+
+    /// nginx gives what its cache has, for which it had a try run that asks nobody: takes back what
+    /// it has recorded of that.
+    pub fn forget_running(&mut self) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        self.phase = Phase::Pending;
+        let first = self.last_try().map_or(0, |record| record.first as usize);
+        // SAFETY: an array in the request's pool. nginx still writes to its last element, which
+        // keeps its memory; before the first one of the try stands nginx's separator.
+        if let Some(states) = unsafe { self.request.fields().upstream_states.as_mut() } {
+            states.nelts = states.nelts.min(first.saturating_sub(1));
         }
     }
 

@@ -25,6 +25,7 @@ extern "C" {
     fn ngx_http_cu_background(r: *mut ngx_http_request_t) -> ngx_uint_t;
     #[cfg(ngx_feature = "http_cache")]
     fn ngx_http_cu_cached(r: *mut ngx_http_request_t) -> ngx_uint_t;
+    fn ngx_http_cu_want_stale(r: *mut ngx_http_request_t);
     fn ngx_http_cu_hold(r: *mut ngx_http_request_t);
 }
 
@@ -189,6 +190,12 @@ impl Request {
     #[cfg(not(ngx_feature = "http_cache"))]
     pub fn is_cached(self) -> bool {
         false
+    }
+
+    /// Has nginx give a stale answer, if the cache has one, in place of an error.
+    pub fn want_stale(self) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_want_stale(self.as_ptr()) };
     }
 
     /// Takes a reference, so that a later `NGX_DONE` leaves the request alive.
