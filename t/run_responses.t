@@ -398,6 +398,28 @@ GET /page.html
 
 
 
+=== SSI: a stub stands in for an upstrand of which nobody answers
+--- http_config
+dead d1;
+dead d2;
+upstrand d { upstream d1; upstream d2; }
+upstrand g { upstream d1; upstream good; order per_request; }
+--- config
+location /page { ssi on; }
+location /d { proxy_pass http://$upstrand_d; }
+location /g { proxy_pass http://$upstrand_g/t/page; }
+--- user_files
+>>> page.html
+<!--# block name="stub" -->stub<!--# endblock -->[<!--# include virtual="/d" stub="stub" -->][<!--# include virtual="/g" stub="stub" -->]
+>>> t/page
+page
+--- request eval
+["GET /page.html", "GET /page.html"]
+--- response_body eval
+[("[stub][page\n]\n") x 2]
+
+
+
 === text added before and after
 --- http_config
 backend html { default_type text/html; root html; }

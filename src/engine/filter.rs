@@ -4,13 +4,13 @@ use core::ptr;
 
 use nginx_sys::{
     ngx_http_output_header_filter_pt, ngx_http_request_t, ngx_http_top_header_filter, ngx_int_t,
-    NGX_HTTP_INTERNAL_SERVER_ERROR,
+    ngx_uint_t, NGX_HTTP_INTERNAL_SERVER_ERROR,
 };
 use walk::{Answer, Cause, Reason, State, Try};
 
 use super::walking::{Phase, Then, Walking};
 use super::{body, counts, deadline, intercept, peer, reentry};
-use crate::nginx::{self, fault, guard_or, Request, Upstream, ERROR};
+use crate::nginx::{self, fault, guard_or, Request, Upstream, DONE, ERROR};
 
 /// The filter below ours. nginx builds the chain anew for each configuration, in the same order.
 static mut NEXT: ngx_http_output_header_filter_pt = None;
@@ -38,8 +38,14 @@ unsafe extern "C" fn header_filter(r: *mut ngx_http_request_t) -> ngx_int_t {
     let Some(request) = (unsafe { Request::from_ptr(r) }) else {
         return ERROR;
     };
-    match Walking::of(request) {
-        Some(walking) if matches!(walking.phase, Phase::Pending | Phase::Running) => {
+    let Some(walking) = Walking::of(request) else {
+        return next(request);
+    };
+    if core::mem::take(&mut walking.is_left) {
+        return DONE;
+    }
+    match walking.phase {
+        Phase::Pending | Phase::Running => {
             match guard_or(|| give_up(request), || arrived(walking)) {
                 Next::Pass => next(request),
                 Next::Left(rc) => rc,
@@ -47,6 +53,18 @@ unsafe extern "C" fn header_filter(r: *mut ngx_http_request_t) -> ngx_int_t {
         }
         _ => next(request),
     }
+}
+
+/// Decides about an answer that nginx is about to make of `status`, before it does so. True: it is
+/// the walk's final one.
+pub fn is_final(walking: &mut Walking, status: ngx_uint_t) -> bool {
+    let request = walking.request;
+    let err_status = request.fields().err_status;
+    request.fields_mut().err_status = status;
+    let next = guard_or(|| give_up(request), || arrived(walking));
+    request.fields_mut().err_status = err_status;
+    walking.is_left = matches!(next, Next::Left(_));
+    !walking.is_left
 }
 
 /// After a panic: the walk is over. The upstream's answer becomes a 500; one that nginx made is

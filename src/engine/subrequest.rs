@@ -1,14 +1,17 @@
 //! Whoever made a subrequest hears of it once, when its walk is over.
 //!
 //! `ngx_http_finalize_request()` calls `r->post_subrequest` with a 502 that nginx made before the
-//! header filter can drop it; auth_request would take that for the answer.
+//! header filter can drop it; auth_request would take that for the answer. So the walk decides about
+//! it here: if it is final, the owner still comes before nginx's page, as SSI needs for its stubs.
 
 use core::ffi::c_void;
 
 use nginx_sys::{
-    ngx_http_request_t, ngx_int_t, NGX_HTTP_CLIENT_CLOSED_REQUEST, NGX_HTTP_REQUEST_TIME_OUT,
+    ngx_http_request_t, ngx_int_t, ngx_uint_t, NGX_HTTP_CLIENT_CLOSED_REQUEST,
+    NGX_HTTP_REQUEST_TIME_OUT, NGX_HTTP_SPECIAL_RESPONSE,
 };
 
+use super::filter;
 use super::walking::{Phase, Walking};
 use crate::nginx::{guard, Request, ERROR};
 
@@ -49,10 +52,16 @@ unsafe extern "C" fn finished(
             || rc == NGX_HTTP_CLIENT_CLOSED_REQUEST as ngx_int_t
             || request.client_gone();
         if walking.phase != Phase::Final && !given_up {
-            return rc;
+            let made = ngx_uint_t::try_from(rc).unwrap_or(0);
+            if made < NGX_HTTP_SPECIAL_RESPONSE as ngx_uint_t
+                || walking.phase == Phase::Leaving
+                || !filter::is_final(walking, made)
+            {
+                return rc;
+            }
         }
-        let owner = walking.owner;
         give_back_owner(walking);
+        let owner = request.fields().post_subrequest;
         // SAFETY: the owner's, as nginx would have called it.
         unsafe {
             match owner.as_ref().and_then(|o| o.handler.map(|f| (f, o.data))) {

@@ -129,6 +129,8 @@ pub struct Walking {
     pub from_cache: bool,
     /// What comes after a dropped answer.
     pub then: Option<Then>,
+    /// The answer that nginx is about to make is dropped already.
+    pub is_left: bool,
     /// `u->finalize_request` of the try at hand.
     pub finalize_request: Option<unsafe extern "C" fn(*mut ngx_http_request_t, ngx_int_t)>,
     /// Whoever made the subrequest waits here while the walk goes on.
@@ -193,6 +195,7 @@ impl Walking {
             stale: None,
             from_cache: false,
             then: None,
+            is_left: false,
             finalize_request: None,
             owner: ptr::null_mut(),
             post: ngx_http_post_subrequest_t {
