@@ -410,6 +410,23 @@ u2 got two 2
 
 
 
+=== maps made of $proxy_host follow the walk, too
+--- http_config
+backend u1 { return 503 "u1 got $http_x_for\n"; }
+backend u2 { return 200 "u2 got $http_x_for\n"; }
+upstrand a { upstream ~^u; order per_request; next_upstream_statuses 5xx; }
+map $proxy_host $for { u1 one; u2 two; default none; }
+map "$for:$proxy_port" $both { default "$for:$proxy_port"; }
+--- config
+location = /t { proxy_set_header X-For "$for $both"; proxy_pass http://$upstrand_a; }
+location = /plain { proxy_set_header X-For "$for $both"; proxy_pass http://u2; }
+--- request eval
+["GET /t", "GET /plain"]
+--- response_body eval
+[("u2 got two two:80\n") x 2]
+
+
+
 === proxy_set_header with the upstrand's variable names the upstream that gets it
 --- http_config
 log_format got '$server_name $http_x_up $http_host';
