@@ -318,6 +318,72 @@ location /t { proxy_cache_valid 200 1s; proxy_cache_use_stale http_503; proxy_pa
 
 
 
+=== use_stale: a failure for which a stale answer does marks its upstream like any other
+--- http_config
+backend one { if ($http_fail) { return 503 "one\n"; } return 200 "one\n"; }
+backend two { return 200 "two\n"; }
+upstrand s { upstream one blacklist_interval=1m; upstream two; order per_request; next_upstream_statuses error 5xx; }
+--- config
+location /s {
+    proxy_cache_valid 200 1s; proxy_cache_key $uri;
+    proxy_cache_use_stale error http_503;
+    proxy_pass http://$upstrand_s;
+}
+--- request eval
+["GET /s", ["GET ", { value => "/s", delay_before => 2.1 }], "GET /s", "GET /s/other", "GET /asked.log"]
+--- more_headers eval
+["", "Fail: 1", ("") x 3]
+--- response_headers eval
+["X-Cache: (one) MISS", "X-Cache: (one) STALE (two) EXPIRED", "X-Cache: (two) HIT", "X-Cache: (two) MISS", "! X-Cache"]
+--- response_body eval
+["one\n", "two\n", "two\n", "two\n", "one\none\ntwo\ntwo\n"]
+
+
+
+=== use_stale: nginx's own error marks as well
+--- http_config
+dead one;
+upstrand s { upstream one blacklist_interval=1m; upstream good; order per_request; }
+upstrand g { upstream good; }
+--- config
+location /t {
+    proxy_cache_valid 200 1s; proxy_cache_key $uri;
+    proxy_cache_use_stale error;
+    dynamic_upstrand $to $arg_to;
+    proxy_pass http://$to;
+}
+--- request eval
+["GET /t?to=g", ["GET ", { value => "/t?to=s", delay_before => 2.1 }], "GET /t?to=s"]
+--- response_headers eval
+["X-Cache: (good) MISS", "X-Cache: (one) STALE (good) EXPIRED", "X-Cache: (good) HIT"]
+
+
+
+=== a revalidation is an answer: that of a probe ends the mark
+--- http_config
+backend one { root html; if ($http_fail) { return 503; } }
+upstrand s { upstream one blacklist_interval=2s; upstream good; order per_request; next_upstream_statuses error 5xx; }
+--- config
+location /t {
+    proxy_cache_valid 200 1s; proxy_cache_revalidate on; proxy_cache_key $uri;
+    proxy_pass http://$upstrand_s;
+}
+--- user_files
+>>> t 201501010000.00
+0123456789
+>>> tt 201501010000.00
+tt
+>>> ttt 201501010000.00
+ttt
+--- request eval
+["GET /t", "GET /tt", ["GET ", { value => "/t", delay_before => 2.1 }], "GET /ttt"]
+--- more_headers eval
+["", "Fail: 1", "", ""]
+--- response_headers eval
+["X-Cache: (one) MISS", "X-Cache: (one) MISS (good) MISS", "X-Cache: (one) REVALIDATED", "X-Cache: (one) MISS"]
+
+
+
 === updating: the stale entry at once, and a walk in the background that renews it
 --- http_config
 backend renew { add_header Cache-Control "max-age=1"; location / { if ($http_second) { return 200 "second\n"; } return 200 "first\n"; } }
