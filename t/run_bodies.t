@@ -229,6 +229,48 @@ Transfer-Encoding: chunked
 
 
 
+=== error_page acts if nginx finds fault with a body: no upstream was asked
+--- config
+error_page 413 = /large;
+location /t { client_max_body_size 10; proxy_pass http://$upstrand_a; }
+location /again { client_max_body_size 10; error_page 413 = @next; proxy_pass http://$upstrand_a; }
+location = /large { return 200 "too large, [$upstrand_path]\n"; }
+location @next {
+    proxy_pass_request_body off; proxy_set_header Content-Length "";
+    add_header X-Reason "$upstrand_reason, $upstrand_tries" always;
+    proxy_pass http://$upstrand_g;
+}
+--- request eval
+["POST /t\n" . ::chunked('hello, world'), "POST /again\n" . ::chunked('hello, world')]
+--- more_headers
+Transfer-Encoding: chunked
+--- response_headers eval
+["! X-Reason", "X-Reason: (gone) error (good) final, 2"]
+--- response_body eval
+["too large, []\n", ::seen('POST', '', 'good')]
+
+
+
+=== error_page does not act once a body is there
+--- config
+error_page 503 = /error;
+location /t { proxy_pass http://$upstrand_f; }
+location = /error { return 200 "error\n"; }
+--- http_config
+upstream one { server unix:$TEST_NGINX_HTML_DIR/one.sock; }
+server { listen unix:$TEST_NGINX_HTML_DIR/one.sock; return 503 "bad\n"; }
+upstrand f { upstream one; next_upstream_statuses 5xx; }
+--- request eval
+["POST /t\nhello", "POST /t\n" . ::chunked('hello')]
+--- more_headers eval
+["", "Transfer-Encoding: chunked"]
+--- error_code eval
+[503, 503]
+--- response_body eval
+["bad\n", "bad\n"]
+
+
+
 === an upstream that refuses has taken nothing of the body
 --- config
 location /t { client_body_buffer_size 8k; proxy_pass http://$upstrand_g; }

@@ -67,9 +67,31 @@ unsafe extern "C" fn request_body_filter(
             // SAFETY: as nginx calls it.
             unsafe { keep(walking, input) };
         }
+        // SAFETY: as nginx calls it.
+        let is_whole = unsafe { has_end(input) };
         // SAFETY: set before any request is served; as nginx would call it.
-        unsafe { (*ptr::addr_of!(NEXT)).map_or(ERROR, |next| next(r, input)) }
+        let rc = unsafe { (*ptr::addr_of!(NEXT)).map_or(ERROR, |next| next(r, input)) };
+        if rc == OK && is_whole && Walking::of(request).is_some_and(|walking| !walking.is_over()) {
+            request.set_error_page(true);
+        }
+        rc
     })
+}
+
+/// Whether the end of a body is there.
+///
+/// # Safety
+///
+/// `link` is a chain of buffers, or NULL.
+unsafe fn has_end(mut link: *mut ngx_chain_t) -> bool {
+    // SAFETY: as the caller says.
+    while let Some((buf, next)) = unsafe { link.as_ref().map(|link| (&*link.buf, link.next)) } {
+        if buf.last_buf() != 0 {
+            return true;
+        }
+        link = next;
+    }
+    false
 }
 
 /// # Safety

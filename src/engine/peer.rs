@@ -69,6 +69,8 @@ fn run(walking: &mut Walking) -> Option<()> {
     fault::point("peer");
     let request = walking.request;
     let upstream = request.upstream()?;
+    // A body that is passed on while it comes in may not be there yet.
+    request.set_error_page(true);
     walking.phase = Phase::Running;
     walking.asked = nginx::now();
     let states = walking.states_len();

@@ -151,8 +151,11 @@ fn begin(request: Request, upstrand: &Upstrand, asked_by: usize) -> Option<ngx_s
     };
     walking.start_try(first?)?;
     walking.state().totals.count_walk();
-    // No error_page for a failed answer, nor for the final one.
-    request.set_error_page(true);
+    // No error_page for a failed answer, nor for the final one. What nginx finds fault with while it
+    // reads a body is the client's request: there it acts.
+    if !request.is_body_due() {
+        request.set_error_page(true);
+    }
     subrequest::hold_owner(walking);
     Some(ask(walking))
 }

@@ -159,7 +159,11 @@ impl Walking {
         asked_by: usize,
     ) -> Option<&'a mut Walking> {
         let pool = request.pool()?;
-        let previous = Walking::find(request).map_or(ptr::null_mut(), ptr::from_mut);
+        let previous = match Walking::find(request) {
+            Some(walking) if walking.tries.nelts == 0 => walking.previous,
+            Some(walking) => ptr::from_mut(walking),
+            None => ptr::null_mut(),
+        };
         let walking = pool.put(Walking {
             request,
             upstrand,
@@ -261,6 +265,10 @@ impl Walking {
                 {
                     let walking = entry.data.cast::<Walking>().as_mut()?;
                     if walking.request == request {
+                        if walking.phase == Phase::Pending {
+                            // An error_page has left it before anyone was asked.
+                            walking.end_unanswered(Reason::Final);
+                        }
                         return Some(walking);
                     }
                 }

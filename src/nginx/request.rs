@@ -173,6 +173,15 @@ impl Request {
         unsafe { ngx_http_cu_reading_body(self.as_ptr()) != 0 }
     }
 
+    /// Whether nginx has yet to read a body for the handler of the request.
+    pub fn is_body_due(self) -> bool {
+        let fields = self.fields();
+        let headers = &fields.headers_in;
+        self.is_main()
+            && fields.request_body.is_null()
+            && (headers.content_length_n > 0 || headers.chunked() != 0)
+    }
+
     /// Whether nobody waits for this subrequest.
     pub fn is_background(self) -> bool {
         // SAFETY: the request is live.
