@@ -160,6 +160,34 @@ ngx_http_cu_cache_status(ngx_http_upstream_t *u)
 
 
 /*
+ * A request that waits until another one has filled a cache entry (proxy_cache_lock) waits no
+ * longer, as if proxy_cache_lock_timeout were over.
+ */
+
+void
+ngx_http_cu_stop_waiting(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_CACHE)
+    ngx_http_cache_t  *c;
+
+    c = r->cache;
+
+    if (c == NULL || !c->waiting) {
+        return;
+    }
+
+    c->wait_time = ngx_current_msec;
+
+    if (c->wait_event.timer_set) {
+        ngx_del_timer(&c->wait_event);
+    }
+
+    ngx_add_timer(&c->wait_event, 1);
+#endif
+}
+
+
+/*
  * Acknowledges what has come at once: a peer that sends header and body apart may hold the body
  * back until then.
  */

@@ -245,6 +245,32 @@ fn does_not_mark_an_upstream_that_merely_came_late() {
 }
 
 #[test]
+fn does_not_wait_for_a_cache_entry_that_another_request_fills() {
+    let u1 = Backend::new("u1", 503);
+    let u2 = Backend::script("u2", vec![answer(200).after(3000).into(), Act::Hang]);
+    let marked = "upstream u1; upstream u2 blacklist_interval=60s;";
+    let lock = "proxy_cache_lock on; proxy_cache_lock_timeout 10s; proxy_cache_lock_age 10s;";
+    let cached = format!("proxy_cache c; {lock} proxy_cache_key $proxy_host$arg_k;");
+    let nginx = two(&u1, &u2, marked, &cached)
+        .http("proxy_cache_path <dir>/cache keys_zone=c:1m;\n")
+        .server(&format!(
+            "location /filler {{ {cached} proxy_pass http://u2; }}\n"
+        ))
+        .start();
+    let mut filler = nginx.client();
+    filler.send(b"GET /filler HTTP/1.1\r\nHost: t\r\n\r\n");
+    eventually("the entry is being filled", || u2.count() == 1);
+    let (response, time) = timed(|| nginx.get("/"));
+    assert_eq!(response.status, 504);
+    assert!(time > ms(600) && time < ms(2500), "cut after {time:?}");
+    let line = &nginx.log(1)[0];
+    assert_eq!(&line["reason"], "(u1) http_503 (u2) deadline");
+    u2.now(200);
+    assert_eq!(nginx.get("/?k=2").text(), "u2", "it is not to blame");
+    assert_eq!(filler.read(true).expect("an answer").text(), "u2");
+}
+
+#[test]
 fn lets_an_interception_take_its_time() {
     let (u1, u2) = (Backend::new("u1", Act::Hang), Dead::new());
     let f = Backend::new("f", answer(200).after(900));

@@ -90,11 +90,12 @@ unsafe extern "C" fn passed(ev: *mut ngx_event_t) {
         let connection = request.connection();
         request.set_log_request();
         walking.expired = true;
-        walking.client_was_late = request.is_unbuffered() && request.is_reading_body();
-        if walking.phase == Phase::Running {
-            if let Some(upstream) = request.upstream() {
-                cut(walking, upstream);
-            }
+        let client_was_late = request.is_unbuffered() && request.is_reading_body();
+        walking.others_were_late |= client_was_late || walking.phase == Phase::Pending;
+        match (walking.phase, request.upstream()) {
+            (Phase::Running, Some(upstream)) => cut(walking, upstream),
+            (Phase::Pending, _) => request.stop_waiting(),
+            _ => (),
         }
         // SAFETY: the connection outlives the event; it may be closed, which the function sees.
         unsafe { ngx_http_run_posted_requests(connection) };

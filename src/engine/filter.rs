@@ -321,9 +321,9 @@ fn remember(walking: &mut Walking, state: &State<'_>, failure: Option<Reason>) {
 }
 
 /// Whether a try that the deadline cut was silent: none before it took longer, and it did not wait
-/// for the client.
+/// for the client or another request.
 fn is_to_blame(walking: &Walking, took: u64) -> bool {
-    took >= walking.longest && !walking.client_was_late
+    took >= walking.longest && !walking.others_were_late
 }
 
 /// The answer of a try that the deadline cut.

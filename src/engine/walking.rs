@@ -107,8 +107,9 @@ pub struct Walking {
     pub longest: u64,
     /// The deadline has passed.
     pub expired: bool,
-    /// When it passed, the client had yet to send the rest of its body.
-    pub client_was_late: bool,
+    /// When it passed, the client had yet to send the rest of its body, or another request to fill
+    /// a cache entry.
+    pub others_were_late: bool,
     /// nginx's 502 of the try at hand comes from an answer that could not be parsed.
     pub invalid_header: bool,
     /// The body was unbuffered in the last try: the next one must read it so, too.
@@ -187,7 +188,7 @@ impl Walking {
             asked: 0,
             longest: 0,
             expired: false,
-            client_was_late: false,
+            others_were_late: false,
             invalid_header: false,
             unbuffered: false,
             resend: false,

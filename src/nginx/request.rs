@@ -26,6 +26,7 @@ extern "C" {
     #[cfg(ngx_feature = "http_cache")]
     fn ngx_http_cu_cached(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_want_stale(r: *mut ngx_http_request_t);
+    fn ngx_http_cu_stop_waiting(r: *mut ngx_http_request_t);
     fn ngx_http_cu_hold(r: *mut ngx_http_request_t);
 }
 
@@ -205,6 +206,12 @@ impl Request {
     pub fn want_stale(self) {
         // SAFETY: the request is live.
         unsafe { ngx_http_cu_want_stale(self.as_ptr()) };
+    }
+
+    /// Ends the wait for a cache entry that another request is filling.
+    pub fn stop_waiting(self) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_stop_waiting(self.as_ptr()) };
     }
 
     /// Takes a reference, so that a later `NGX_DONE` leaves the request alive.
