@@ -57,6 +57,7 @@ unsafe extern "C" fn header_filter(r: *mut ngx_http_request_t) -> ngx_int_t {
 
 /// Decides about an answer that nginx is about to make of `status`, before it does so. True: it is
 /// the walk's final one.
+#[cold]
 pub fn is_final(walking: &mut Walking, status: ngx_uint_t) -> bool {
     let request = walking.request;
     let err_status = request.fields().err_status;
@@ -100,6 +101,7 @@ pub struct Kind {
     stale: bool,
 }
 
+#[inline(always)]
 fn arrived(walking: &mut Walking) -> Next {
     fault::point("filter");
     let request = walking.request;
@@ -213,20 +215,19 @@ fn bad(
             walking.resend = walking.unbuffered && body::was_sent(walking, upstream);
             Next::Left(reentry::leave(walking, upstream, kind))
         }
-        Err(_) if kind.stale => {
-            let answer = Answer::Own(upstream.status());
-            over(walking, upstream, kind, answer, reason)
-        }
-        Err(_) => match stale_to_give(walking) {
-            Some(stale) => {
+        Err(_) => {
+            let mut last = answer;
+            if kind.stale {
+                last = Answer::Own(upstream.status());
+            } else if let Some(stale) = stale_to_give(walking) {
                 walking.record(reason);
                 walking.from_cache = true;
                 walking.then = Some(Then::Try(stale));
                 walking.unbuffered = false;
-                Next::Left(reentry::leave(walking, upstream, kind))
+                return Next::Left(reentry::leave(walking, upstream, kind));
             }
-            None => over(walking, upstream, kind, answer, reason),
-        },
+            over(walking, upstream, kind, last, reason)
+        }
     }
 }
 
@@ -246,7 +247,7 @@ fn stale_to_give(walking: &mut Walking) -> Option<Try> {
 }
 
 /// The walk ends with this answer, which the client gets if no other location is to answer.
-#[inline]
+#[inline(always)]
 fn over(
     walking: &mut Walking,
     upstream: Upstream,
