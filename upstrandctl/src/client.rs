@@ -130,8 +130,9 @@ impl Client {
     ) -> Result<Answer<T>, Failure> {
         let mut response = response.map_err(|error| self.unanswered(&error))?;
         let date = response.headers().get(header::DATE);
+        // The header has whole seconds: the middle of this one is half of one off at most.
         let time = date
-            .and_then(|date| time::parse_http(date.to_str().ok()?))
+            .and_then(|date| time::parse_http(date.to_str().ok()?)?.checked_add(500))
             .unwrap_or_else(time::now);
         let body = response.body_mut().with_config().limit(LIMIT).read_to_vec();
         let body = body.map_err(|error| self.unanswered(&error))?;

@@ -223,7 +223,7 @@ fn changed(request: &Request, upstrand: &Value, mut member: Value) -> Result<Vec
         Some(time) if time == "30s" => {
             member["state"] = "unavail".into();
             member["reason"] = "blacklisted by hand".into();
-            member["blacklisted_until"] = "2026-11-30T04:20:30.000Z".into();
+            member["blacklisted_until"] = "2026-11-30T04:20:30.900Z".into();
         }
         Some(_) => return Err(error("400 Bad Request", "invalid time in \"blacklist\"")),
     }
