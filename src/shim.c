@@ -188,6 +188,30 @@ ngx_http_cu_stop_waiting(ngx_http_request_t *r)
 
 
 /*
+ * The filter of slices runs before ours: it has taken a partial answer that is dropped for the
+ * first slice, and would expect the second one of the next upstream.  Without a context it makes
+ * one when $slice_range is evaluated, as after any other answer.
+ */
+
+void
+ngx_http_cu_forget_slice(ngx_http_request_t *r)
+{
+    ngx_uint_t     i;
+    ngx_module_t  *module;
+
+    for (i = 0; ngx_cycle->modules[i]; i++) {
+        module = ngx_cycle->modules[i];
+
+        if (module->type == NGX_HTTP_MODULE && module->name
+            && ngx_strcmp(module->name, "ngx_http_slice_filter_module") == 0)
+        {
+            r->ctx[module->ctx_index] = NULL;
+        }
+    }
+}
+
+
+/*
  * Acknowledges what has come at once: a peer that sends header and body apart may hold the body
  * back until then.
  */

@@ -176,6 +176,10 @@ fn print_walks(
             .first()
             .map_or(end, |try_| try_.first as usize);
         print_walks(out, previous, false, first, separator, variable);
+        if walking.tries().is_empty() {
+            // It has asked nobody.
+            return;
+        }
         out.text(separator);
     }
     print_walk(out, walking, is_last, end, separator, variable);

@@ -176,6 +176,23 @@ location /t { proxy_cache_valid 200 1m; proxy_cache_key $uri; proxy_pass http://
 
 
 
+=== a walk that the cache ends by a 412 has no place in the path
+--- http_config
+upstrand i { upstream bad; next_upstream_statuses 503; intercept_statuses 503 /t; }
+--- config
+location /t { proxy_cache_valid 200 1m; proxy_cache_key $uri; proxy_pass http://$upstrand_a; }
+location /i { proxy_cache off; proxy_pass http://$upstrand_i; }
+--- request eval
+["GET /t", "GET /i"]
+--- more_headers eval
+["", "If-Match: \"none\""]
+--- error_code eval
+[200, 412]
+--- response_headers eval
+["X-Path: bad -> good", "X-Path: bad -> <intercepted>"]
+
+
+
 === an expired entry is refreshed by the upstream whose turn it is
 --- config
 location /t { proxy_cache_valid 200 1s; proxy_cache_key $uri; proxy_pass http://$upstrand_a; }
@@ -246,6 +263,30 @@ location /n { proxy_pass http://$upstrand_n; }
 "X-Cache: (gone) HIT", "X-Cache: (fails) HIT", "! X-Cache"]
 --- response_body eval
 ["first\n", "fails\n", "fails\n", "second\n", "second\n", "fails\n", "second\n", "second\n", "renew\nfails\nfails\nrenew\nfails\nrenew\nfails\n"]
+
+
+
+=== use_stale: the slices of a request begin anew with each try
+--- http_config
+backend one { root html/one; if ($http_fail) { return 503; } }
+backend two { root html/two; if ($http_fail = all) { return 503; } }
+upstrand s { upstream one; upstream two; order per_request; next_upstream_statuses error 503; }
+--- config
+location /t {
+    slice 1k; proxy_set_header Range $slice_range;
+    proxy_cache_key $proxy_host$uri$slice_range; proxy_cache_valid 206 1s; proxy_cache_use_stale http_503;
+    proxy_pass http://$upstrand_s;
+}
+--- user_files eval
+[["one/t", "1" x 5000, "201501010000.00"], ["two/t", "2" x 5000, "201501010001.00"]]
+--- request eval
+["GET /t", ["GET ", { value => "/t", delay_before => 2.1 }], "GET /t"]
+--- more_headers eval
+["", "Fail: all", "Fail: one"]
+--- response_headers eval
+["X-Path: one", "X-Path: one -> two -> one", "X-Path: one -> two"]
+--- response_body eval
+["1" x 5000, "1" x 5000, "2" x 5000]
 
 
 

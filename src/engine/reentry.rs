@@ -13,6 +13,8 @@ use super::walking::{Phase, Spare, Then, Walking};
 use super::{body, drain, intercept};
 use crate::nginx::{fault, guard_or, Request, Upstream, AGAIN, DONE, ERROR, OK};
 
+const PARTIAL_CONTENT: u16 = 206;
+
 /// Drops the answer at hand without sending anything, from inside the header filter, and has
 /// `then` follow once nginx has unwound. Returns what the filter is to return.
 pub fn leave(walking: &mut Walking, upstream: Upstream, kind: Kind) -> ngx_int_t {
@@ -154,6 +156,9 @@ fn go_on(walking: &mut Walking) {
     }
     if request.client_gone() {
         return finalize(request, NGX_HTTP_CLIENT_CLOSED_REQUEST as ngx_int_t);
+    }
+    if upstream.status() == PARTIAL_CONTENT && request.is_main() {
+        request.forget_slice();
     }
     free_old(walking, upstream);
     walking.saved().restore(request);

@@ -27,6 +27,7 @@ extern "C" {
     fn ngx_http_cu_cached(r: *mut ngx_http_request_t) -> ngx_uint_t;
     fn ngx_http_cu_want_stale(r: *mut ngx_http_request_t);
     fn ngx_http_cu_stop_waiting(r: *mut ngx_http_request_t);
+    fn ngx_http_cu_forget_slice(r: *mut ngx_http_request_t);
     fn ngx_http_cu_hold(r: *mut ngx_http_request_t);
 }
 
@@ -212,6 +213,12 @@ impl Request {
     pub fn stop_waiting(self) {
         // SAFETY: the request is live.
         unsafe { ngx_http_cu_stop_waiting(self.as_ptr()) };
+    }
+
+    /// Has nginx's `slice` begin anew, though it has seen the first slice.
+    pub fn forget_slice(self) {
+        // SAFETY: the request is live.
+        unsafe { ngx_http_cu_forget_slice(self.as_ptr()) };
     }
 
     /// Takes a reference, so that a later `NGX_DONE` leaves the request alive.
