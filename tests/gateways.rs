@@ -27,7 +27,7 @@ use std::thread;
 use std::time::Instant;
 
 use support::backend::hash;
-use support::nginx::Line;
+use support::nginx::{at_least, Line};
 use support::{ms, noise, skip, within, FAILURES};
 use support::{Address, Backend, Dead, Full, Nginx, Response, Setup};
 
@@ -1045,6 +1045,43 @@ fn grpc_connections_are_kept_after_failed_answers() {
             "more than half of the calls had a connection of their own"
         );
     });
+}
+
+// HTTP/2 of proxy_pass
+
+#[test]
+fn http2_connections_are_kept_after_failed_answers() {
+    const TEST: &str = "http2_connections_are_kept_after_failed_answers";
+    if !at_least([1, 29, 4]) {
+        return skip(TEST, "nginx before 1.29.4 asks no upstream by HTTP/2");
+    }
+    // In one worker what the server sends to a new connection is there at once, settings and answer.
+    let mut setup = Setup::new().http(
+        "log_format h2 '$host $connection';
+        server { listen unix:<dir>/h2.sock http2; access_log <dir>/h2.log h2;
+        location / { if ($host = first) { return 503; } return 200 $host; } }\n",
+    );
+    let dir = setup.dir().to_path_buf();
+    for name in ["first", "second"] {
+        let address = format!("unix:{}/h2.sock", dir.display());
+        setup = setup.upstream_with(name, &address, "keepalive 4;");
+    }
+    let nginx = setup
+        .upstrand_with(
+            &format!("upstream first; upstream second; order per_request; {FAILURES}"),
+            "proxy_http_version 2;",
+        )
+        .start();
+    for _ in 0..8 {
+        assert_eq!(nginx.get("/").text(), "second");
+    }
+    let log = || fs::read_to_string(dir.join("h2.log")).unwrap_or_default();
+    assert!(within(ms(2000), || log().lines().count() == 16));
+    let text = log();
+    let mut asked: Vec<&str> = text.lines().collect();
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked.len(), 2, "a connection to each: {text}");
 }
 
 #[test]

@@ -6,9 +6,9 @@
 use core::ptr;
 
 use nginx_sys::{
-    ngx_alloc_chain_link, ngx_buf_t, ngx_chain_t, ngx_http_core_loc_conf_t, ngx_http_core_module,
-    ngx_http_request_body_filter_pt, ngx_http_request_body_t, ngx_http_request_t,
-    ngx_http_top_request_body_filter, ngx_int_t, ngx_str_t,
+    ngx_alloc_chain_link, ngx_buf_t, ngx_chain_t, ngx_chain_writer, ngx_http_core_loc_conf_t,
+    ngx_http_core_module, ngx_http_request_body_filter_pt, ngx_http_request_body_t,
+    ngx_http_request_t, ngx_http_top_request_body_filter, ngx_int_t, ngx_str_t,
 };
 
 use super::walking::Walking;
@@ -177,9 +177,25 @@ pub fn is_lost(walking: &Walking, upstream: Upstream) -> bool {
 
 /// Whether the gateway module is grpc.
 pub fn is_grpc(upstream: Upstream) -> bool {
+    is_module(upstream, b"grpc")
+}
+
+/// Whether the gateway module is proxy.
+pub fn is_proxy(upstream: Upstream) -> bool {
+    is_module(upstream, b"proxy")
+}
+
+fn is_module(upstream: Upstream, name: &[u8]) -> bool {
     upstream
         .conf()
-        .is_some_and(|conf| bytes(&conf.module) == b"grpc")
+        .is_some_and(|conf| bytes(&conf.module) == name)
+}
+
+/// Whether the request is written as it is. HTTP/2 to the upstream, and a request that is sent in
+/// chunks, have writers of their own.
+pub fn has_plain_writer(upstream: Upstream) -> bool {
+    let writer = upstream.fields().output.output_filter;
+    writer.is_some_and(|f| ptr::eq(f as *const (), ngx_chain_writer as *const ()))
 }
 
 /// Has this try read the body as the first one did: nginx takes a body that was begun for one

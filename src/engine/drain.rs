@@ -8,11 +8,12 @@ use core::ffi::c_void;
 use core::ptr;
 
 use nginx_sys::{
-    ngx_chain_writer, ngx_close_connection, ngx_connection_t, ngx_del_timer, ngx_destroy_pool,
-    ngx_event_t, ngx_handle_read_event, ngx_http_cleanup_add, sockaddr, NGX_AGAIN,
+    ngx_close_connection, ngx_connection_t, ngx_del_timer, ngx_destroy_pool, ngx_event_t,
+    ngx_handle_read_event, ngx_http_cleanup_add, sockaddr, NGX_AGAIN,
 };
 
-use crate::nginx::{bytes, guard, Request, Upstream, OK};
+use super::body;
+use crate::nginx::{guard, Request, Upstream, OK};
 
 extern "C" {
     fn ngx_http_cu_quickack(c: *mut ngx_connection_t);
@@ -89,15 +90,10 @@ fn is_near(upstream: Upstream, left: usize) -> bool {
     let Some(conf) = upstream.conf() else {
         return false;
     };
-    // HTTP/2 to the upstream, and a request that is sent in chunks, have writers of their own.
-    let plain_writer = fields
-        .output
-        .output_filter
-        .is_some_and(|f| ptr::eq(f as *const (), ngx_chain_writer as *const ()));
     let unread = (fields.buffer.last as usize).saturating_sub(fields.buffer.pos as usize);
     let length = usize::try_from(fields.headers_in.content_length_n).unwrap_or(0);
-    bytes(&conf.module) == b"proxy"
-        && plain_writer
+    body::is_proxy(upstream)
+        && body::has_plain_writer(upstream)
         && !connection.pool.is_null()
         && fields.peer.free.is_some()
         && left > 0

@@ -64,7 +64,7 @@ fn keep_connection(request: Request, upstream: Upstream) {
         }
     };
     let rc = match rc {
-        OK | AGAIN if body::is_grpc(upstream) && upstream.fields().keepalive() == 0 => {
+        OK | AGAIN if is_http2(request, upstream) && upstream.fields().keepalive() == 0 => {
             acknowledge(upstream)
         }
         rc => rc,
@@ -83,7 +83,15 @@ fn keep_connection(request: Request, upstream: Upstream) {
     }
 }
 
-/// A new gRPC connection begins with settings that are to be acknowledged; nginx takes it for
+/// Whether the upstream is asked by HTTP/2, for gRPC or by `proxy_http_version 2`. By HTTP/1 proxy_pass
+/// has a writer of its own only where a body is sent in chunks as it comes in.
+fn is_http2(request: Request, upstream: Upstream) -> bool {
+    let in_chunks = request.is_unbuffered() && request.fields().headers_in.chunked() != 0;
+    body::is_grpc(upstream)
+        || (body::is_proxy(upstream) && !body::has_plain_writer(upstream) && !in_chunks)
+}
+
+/// A new HTTP/2 connection begins with settings that are to be acknowledged; nginx takes it for
 /// usable, and the answer for ended, when that was sent.
 fn acknowledge(upstream: Upstream) -> ngx_int_t {
     let fields = upstream.fields();
