@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Looks for memory errors: builds nginx and the module with clang's AddressSanitizer and runs t/*.t
-# and hostile configurations (tests/hostile_conf.rs) with them. Any report, crash or [alert] fails.
+# and hostile configurations (tests/hostile_conf.rs), requests and failures at random (tests/*_fuzz.rs)
+# with them. Any report, crash or [alert] fails.
 #
 #   tools/asan.sh build      only build; prints nginx=PATH and module=PATH
 #   tools/asan.sh short      build, then the tests that reach most of the code in the least time
@@ -112,7 +113,7 @@ run() {
     ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/report \
       TEST_NGINX_BINARY=$nginx TEST_NGINX_LOAD_MODULES=$module \
       HOSTILE_CONF_COUNT=${HOSTILE_CONF_COUNT:-$hostile} \
-      cargo test --quiet --locked --test hostile_conf --test api_fuzz || failed=1
+      cargo test --quiet --locked --test hostile_conf --test api_fuzz --test cache_fuzz || failed=1
   fi
   if [ -n "$(ls -A "$reports")" ]; then
     cat "$reports"/* >&2
