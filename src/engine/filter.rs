@@ -109,10 +109,43 @@ fn arrived(walking: &mut Walking) -> Next {
         end(walking, Reason::Final);
         return Next::Pass;
     };
+    let kind = Kind {
+        alive: upstream.is_alive(),
+        cached: request.is_cached(),
+        running: walking.phase == Phase::Running,
+        stale: false,
+    };
+    if kind.cached || walking.from_cache {
+        return cached(walking, upstream, kind);
+    }
+    decide(walking, upstream, kind, |answer| answer)
+}
+
+/// The answer came out of the cache, whether or not the upstream was asked before, or was to come
+/// from there.
+#[cold]
+fn cached(walking: &mut Walking, upstream: Upstream, mut kind: Kind) -> Next {
+    const STALE: u8 = nginx_sys::NGX_HTTP_CACHE_STALE as u8;
     if walking.from_cache {
         walking.forget_running();
+        kind.running = false;
     }
-    let kind = kind_of(walking, upstream);
+    let was_asked = kind.cached && kind.running;
+    kind.stale = was_asked && upstream.cache_status() == STALE;
+    decide(walking, upstream, kind, |answer| match was_asked {
+        true => behind_cached(upstream).unwrap_or(answer),
+        false => answer,
+    })
+}
+
+/// `own` turns the answer at hand into what the upstream itself has said.
+#[inline(always)]
+fn decide(
+    walking: &mut Walking,
+    upstream: Upstream,
+    kind: Kind,
+    own: impl FnOnce(Answer) -> Answer,
+) -> Next {
     let Some(answer) = answer(walking, upstream, kind) else {
         walking.end_unanswered(Reason::Final);
         return Next::Pass;
@@ -120,10 +153,7 @@ fn arrived(walking: &mut Walking) -> Next {
     // The cache may have answered.
     walking.give_back_probe();
 
-    let own = match kind.running && kind.cached {
-        true => behind_cached(upstream).unwrap_or(answer),
-        false => answer,
-    };
+    let own = own(answer);
     // A stale answer is good enough only if no upstream has a better one.
     let judged = if kind.stale { own } else { answer };
     let failed = walking.upstrand().failures.matches(judged);
@@ -139,19 +169,6 @@ fn arrived(walking: &mut Walking) -> Next {
         counts::answered(walking, state, Reason::Final, own, None);
     }
     over(walking, upstream, kind, answer, Reason::Final)
-}
-
-#[inline]
-fn kind_of(walking: &Walking, upstream: Upstream) -> Kind {
-    const STALE: u8 = nginx_sys::NGX_HTTP_CACHE_STALE as u8;
-    let cached = walking.request.is_cached();
-    let running = walking.phase == Phase::Running;
-    Kind {
-        alive: upstream.is_alive(),
-        cached,
-        running,
-        stale: cached && running && upstream.cache_status() == STALE,
-    }
 }
 
 /// What the upstream itself said where nginx gives a stale answer instead, or has revalidated one.
